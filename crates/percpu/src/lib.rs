@@ -1,1 +1,2 @@
-//! TBD
+//! Per-CPU memory and operations.
+pub mod spec;
