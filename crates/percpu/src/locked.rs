@@ -1,0 +1,129 @@
+//! The operations where no section can run: one locked instruction or a compare-exchange loop, on
+//! the shared lane or on lanes that only such operations write.
+//!
+//! A locked operation on a lane that sections write would be lost between a section's load and its
+//! store, since sections lock nothing.
+#![allow(unsafe_code)]
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicI64, AtomicU64};
+
+use portable_atomic::AtomicU128;
+
+/// The word as an atomic.
+///
+/// # Safety
+/// For this and every function below: `word` is aligned (16 bytes for pairs), mapped while the
+/// call lasts, and in a lane that sections do not write.
+unsafe fn unsigned<'a>(word: *mut u64) -> &'a AtomicU64 {
+    // SAFETY: the caller's promise; everyone else uses atomics too.
+    unsafe { AtomicU64::from_ptr(word) }
+}
+
+/// # Safety
+/// As [`unsigned`].
+unsafe fn signed<'a>(word: *mut u64) -> &'a AtomicI64 {
+    // SAFETY: as above; i64 and u64 have one layout.
+    unsafe { AtomicI64::from_ptr(word.cast()) }
+}
+
+/// # Safety
+/// As [`unsigned`].
+unsafe fn pair<'a>(word: *mut u64) -> &'a AtomicU128 {
+    // SAFETY: as above; pairs are 16-byte aligned.
+    unsafe { AtomicU128::from_ptr(word.cast()) }
+}
+
+/// Two words as they lie in memory.
+pub(crate) fn to_wide(words: [u64; 2]) -> u128 {
+    let [a, b] = words.map(u64::to_ne_bytes);
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&a);
+    bytes[8..].copy_from_slice(&b);
+    u128::from_ne_bytes(bytes)
+}
+
+/// The words of [`to_wide`].
+pub(crate) fn from_wide(wide: u128) -> [u64; 2] {
+    let bytes = wide.to_ne_bytes();
+    let word = |at: usize| u64::from_ne_bytes(core::array::from_fn(|i| bytes[at + i]));
+    [word(0), word(8)]
+}
+
+/// A function for each operation, which takes the word first.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident($word:ident $(, $operand:ident: $type:ty)*) -> $result:ty = $body:expr;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As [`unsigned`].
+        pub(crate) unsafe fn $name($word: *mut u64, $($operand: $type),*) -> $result {
+            // SAFETY: the caller's promise.
+            unsafe { $body }
+        }
+    )*};
+}
+
+operations! {
+    /// Adds 1.
+    inc(word) -> () = { unsigned(word).fetch_add(1, Relaxed); };
+    /// [`Op::Add`](crate::spec::Op::Add).
+    add(word, n: u64) -> () = { unsigned(word).fetch_add(n, Relaxed); };
+    /// [`Op::Add`](crate::spec::Op::Add), as a release.
+    add_release(word, n: u64) -> () = { unsigned(word).fetch_add(n, Release); };
+    /// [`Op::AddReturn`](crate::spec::Op::AddReturn).
+    add_return(word, n: u64) -> u64 = unsigned(word).fetch_add(n, Relaxed).wrapping_add(n);
+    /// [`Op::CompareExchange`](crate::spec::Op::CompareExchange): what the word held.
+    compare_exchange(word, old: u64, new: u64) -> u64 =
+        match unsigned(word).compare_exchange(old, new, AcqRel, Acquire) { Ok(held) | Err(held) => held };
+    /// [`Op::Exchange`](crate::spec::Op::Exchange): what the word held.
+    exchange(word, new: u64) -> u64 = unsigned(word).swap(new, AcqRel);
+    /// [`Op::StoreMinSigned`](crate::spec::Op::StoreMinSigned): what the word held.
+    store_min_signed(word, value: u64) -> u64 = signed(word).fetch_min(value as i64, Relaxed) as u64;
+    /// [`Op::StoreMinUnsigned`](crate::spec::Op::StoreMinUnsigned): what the word held.
+    store_min_unsigned(word, value: u64) -> u64 = unsigned(word).fetch_min(value, Relaxed);
+    /// [`Op::StoreMaxSigned`](crate::spec::Op::StoreMaxSigned): what the word held.
+    store_max_signed(word, value: u64) -> u64 = signed(word).fetch_max(value as i64, Relaxed) as u64;
+    /// [`Op::StoreMaxUnsigned`](crate::spec::Op::StoreMaxUnsigned): what the word held.
+    store_max_unsigned(word, value: u64) -> u64 = unsigned(word).fetch_max(value, Relaxed);
+    /// [`Op::AddPair`](crate::spec::Op::AddPair).
+    add_pair(word, n: [u64; 2]) -> () = {
+        let _ = pair(word).fetch_update(AcqRel, Acquire, |held| {
+            let [a, b] = from_wide(held);
+            Some(to_wide([a.wrapping_add(n[0]), b.wrapping_add(n[1])]))
+        });
+    };
+    /// [`Op::CompareExchangePair`](crate::spec::Op::CompareExchangePair): what the words held.
+    compare_exchange_pair(word, old: [u64; 2], new: [u64; 2]) -> [u64; 2] =
+        match pair(word).compare_exchange(to_wide(old), to_wide(new), AcqRel, Acquire) {
+            Ok(held) | Err(held) => from_wide(held),
+        };
+    /// Both words of a pair at one moment.
+    load_pair(word) -> [u64; 2] = from_wide(pair(word).load(Acquire));
+}
+
+/// [`Op::AddUnless`](crate::spec::Op::AddUnless): what the guard held.
+///
+/// A guard may be raised between a test and a locked add, and no fence would find the thread in
+/// between. So the add comes first; where the guard is up after it, the add is taken back *on the
+/// same lane*. In between the word is too high for a moment, which whoever raised the guard has to
+/// expect.
+///
+/// # Safety
+/// As [`unsigned`]; `guard` is a readable, aligned word.
+pub(crate) unsafe fn add_unless(word: *mut u64, n: u64, guard: *const u64) -> u64 {
+    // SAFETY: the caller's promise; the guard is only read.
+    let (word, guard) = unsafe { (unsigned(word), unsigned(guard.cast_mut())) };
+    let before = guard.load(Acquire);
+    if before != 0 {
+        return before;
+    }
+    // SeqCst pairs with whoever raises the guard and then reads the lanes: one of the two sees the
+    // other.
+    word.fetch_add(n, SeqCst);
+    let after = guard.load(SeqCst);
+    if after != 0 {
+        word.fetch_sub(n, Release);
+    }
+    after
+}

@@ -1,0 +1,80 @@
+//! How many CPUs there can be, and which one this is.
+#![allow(unsafe_code)]
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+/// The largest possible CPU number and one.
+///
+/// Never the online or the allowed CPUs: a thread can find itself on any possible one. Callable
+/// from a signal handler: a file is read into a buffer on the stack.
+pub(super) fn possible() -> u32 {
+    read_possible().unwrap_or_else(kernel_mask_bits).max(1)
+}
+
+fn read_possible() -> Option<u32> {
+    let path = c"/sys/devices/system/cpu/possible";
+    let file =
+        rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut buffer = [0; 1024];
+    let length = rustix::io::read(&file, &mut buffer).ok()?;
+    // A list that fills the buffer may have been cut in the middle of a number.
+    (length < buffer.len()).then(|| parse_list_end(&buffer[..length]))?
+}
+
+/// The largest number in a list like `0-3,8-11`, and one; such a list ascends.
+fn parse_list_end(list: &[u8]) -> Option<u32> {
+    let text = core::str::from_utf8(list).ok()?.trim_end();
+    let last = text.rsplit([',', '-']).next()?;
+    last.parse::<u32>().ok()?.checked_add(1)
+}
+
+/// Without /sys: the kernel's CPU masks hold every possible CPU, rounded up to whole words.
+fn kernel_mask_bits() -> u32 {
+    let mut mask = [0_u64; 1024];
+    // SAFETY: the kernel writes at most the given number of bytes to the buffer.
+    let bytes = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            0,
+            size_of_val(&mask),
+            mask.as_mut_ptr(),
+        )
+    };
+    u32::try_from(bytes).unwrap_or(0) * 8
+}
+
+/// The CPU that this thread is on, just now.
+pub(super) fn current() -> Option<u32> {
+    // SAFETY: no preconditions.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_list() {
+        for (list, end) in [
+            ("0\n", Some(1)),
+            ("0-1\n", Some(2)),
+            ("0-3,8-11\n", Some(12)),
+            ("0,64\n", Some(65)),
+            ("0-8191", Some(8192)),
+            ("", None),
+            ("\n", None),
+            ("0-\n", None),
+            ("x\n", None),
+            ("4294967295\n", None),
+        ] {
+            assert_eq!(parse_list_end(list.as_bytes()), end, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn both_ways_cover_this_cpu() {
+        let here = current().expect("Linux tells the CPU");
+        assert!(here < possible());
+        assert!(possible() <= kernel_mask_bits());
+    }
+}

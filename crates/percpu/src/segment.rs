@@ -1,0 +1,254 @@
+//! Memory in lanes: one for each possible CPU, and two more.
+#![allow(unsafe_code)]
+
+use core::ptr::NonNull;
+use std::io;
+
+use crate::arch::At;
+use crate::mechanism::{Mechanism, choice};
+use crate::os::{Mapping, Place, place};
+use crate::slot::{PairSlot, Slot, Word};
+
+/// The distance from one lane to the next, in bytes. Known to the assembly as a shift by 16.
+pub const STRIDE: usize = 1 << 16;
+
+/// The words of a lane.
+pub const WORDS: usize = STRIDE / size_of::<u64>();
+
+/// The lanes before those of the CPUs.
+const OTHER_LANES: usize = 2;
+
+/// One of a segment's lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Written with locked operations, by threads that cannot use a CPU lane.
+    Shared,
+    /// What is added to every sum; written when a word is replaced, by nothing else.
+    Bias,
+    /// A CPU's own.
+    Cpu(u32),
+}
+
+impl At {
+    /// How many CPU lanes there are.
+    #[inline(always)]
+    pub(crate) fn cpus(self) -> u32 {
+        self.lanes() & !SHARED_ONLY
+    }
+
+    /// The word's address in a lane; `None` for a CPU without one.
+    #[inline]
+    pub(crate) fn in_lane(self, lane: Lane) -> Option<*mut u64> {
+        let word = self.word.cast::<u8>();
+        let word = match lane {
+            Lane::Shared => word.wrapping_sub(OTHER_LANES * STRIDE),
+            Lane::Bias => word.wrapping_sub(STRIDE),
+            Lane::Cpu(cpu) if cpu < self.cpus() => word.wrapping_add(cpu as usize * STRIDE),
+            Lane::Cpu(_) => return None,
+        };
+        Some(word.cast())
+    }
+
+    /// The lanes whose sum, with the bias, is a word's value.
+    #[inline]
+    pub(crate) fn each_lane(self) -> impl Iterator<Item = Lane> {
+        core::iter::once(Lane::Shared).chain((0..self.cpus()).map(Lane::Cpu))
+    }
+
+    /// Where this thread operates that found no lane in a section.
+    pub(crate) fn place(self) -> Place {
+        if self.lanes() & SHARED_ONLY == 0 {
+            place(choice(), self.cpus())
+        } else {
+            Place::SharedLane
+        }
+    }
+}
+
+/// One mapping of all lanes, at a constant stride.
+///
+/// ```text
+/// 0        shared lane      8,192 words of 8 bytes
+/// 64 KiB   bias lane
+/// 128 KiB  CPU 0
+/// 192 KiB  CPU 1 ...        up to the largest possible CPU number
+/// ```
+///
+/// A word has one place in every lane; its value is the sum over them. Lanes never share a page,
+/// and memory is used for pages that were touched only.
+///
+/// # Examples
+///
+/// ```
+/// use countersink_percpu::Segment;
+///
+/// let segment = Segment::private()?;
+/// let requests = segment.slot::<u64>(0).expect("a segment has 8,192 words");
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         scope.spawn(|| (0..1000).for_each(|_| requests.inc()));
+///     }
+/// });
+/// assert_eq!(requests.sum(), 4000);
+/// # Ok::<(), countersink_percpu::SegmentError>(())
+/// ```
+#[derive(Debug)]
+pub struct Segment {
+    mapping: Mapping,
+    mechanism: Mechanism,
+    /// What handles carry; see [`At`].
+    area: i32,
+    lanes: u32,
+}
+
+/// Set in the lane count of handles whose CPU lanes this process must not write. It is a count that
+/// no CPU number reaches, and a process that sets it runs no sections.
+const SHARED_ONLY: u32 = 1 << 31;
+
+/// More CPUs than any kernel knows.
+const MOST_CPUS: u32 = 1 << 20;
+
+impl Segment {
+    /// Memory of this process; a forked child gets a copy and counts by itself.
+    ///
+    /// # Errors
+    /// [`SegmentError::Memory`], for want of address space.
+    pub fn private() -> Result<Self, SegmentError> {
+        let choice = choice();
+        let mapping = Mapping::private(Self::bytes(choice.cpus)?)?;
+        Ok(Self::new(mapping, choice.cpus, choice.mechanism))
+    }
+
+    /// Memory that children forked later share, and count in together. Linux only.
+    ///
+    /// # Errors
+    /// [`SegmentError::Memory`], for want of address space or where the system has no such memory.
+    pub fn shared() -> Result<Self, SegmentError> {
+        let choice = choice();
+        let mapping = Mapping::shared(Self::bytes(choice.cpus)?)?;
+        Ok(Self::new(mapping, choice.cpus, choice.mechanism))
+    }
+
+    /// Memory of a file or memfd from `offset` on, for whoever maps it. Linux only.
+    ///
+    /// `cpus` and `mechanism` are those of whoever laid out the file; all that map it must agree on
+    /// them. A process that cannot use the mechanism counts on the shared lane, and so does a thread
+    /// on a CPU beyond `cpus`. Whoever can make the
+    /// file shorter can kill this process; seal a memfd against it.
+    ///
+    /// # Errors
+    /// [`SegmentError::Memory`] if the file is too short or cannot be mapped;
+    /// [`SegmentError::Offset`] if `offset` is not a multiple of [`STRIDE`];
+    /// [`SegmentError::Cpus`] if there cannot be so many CPUs;
+    /// [`SegmentError::OtherMechanism`] if this process runs sections and the file's lanes are locked.
+    #[cfg(unix)]
+    pub fn of_fd(
+        fd: std::os::fd::BorrowedFd<'_>,
+        offset: u64,
+        cpus: u32,
+        mechanism: Mechanism,
+    ) -> Result<Self, SegmentError> {
+        let own = choice();
+        if !offset.is_multiple_of(STRIDE as u64) {
+            return Err(SegmentError::Offset(offset));
+        }
+        if cpus > MOST_CPUS {
+            return Err(SegmentError::Cpus(cpus));
+        }
+        // A section may run wherever this process has a handle; only sections may write then.
+        if own.mechanism == Mechanism::Rseq && mechanism != Mechanism::Rseq {
+            return Err(SegmentError::OtherMechanism {
+                own: own.mechanism,
+                found: mechanism,
+            });
+        }
+        let mapping = Mapping::of_fd(Self::bytes(cpus)?, fd, offset)?;
+        Ok(Self::new(mapping, cpus, mechanism))
+    }
+
+    fn new(mapping: Mapping, cpus: u32, mechanism: Mechanism) -> Self {
+        let own = choice();
+        let usable = if own.mechanism == mechanism {
+            0
+        } else {
+            SHARED_ONLY
+        };
+        Segment {
+            area: own.area(),
+            lanes: cpus | usable,
+            mapping,
+            mechanism,
+        }
+    }
+
+    /// How many bytes a segment with lanes for `cpus` CPUs takes.
+    ///
+    /// # Errors
+    /// [`SegmentError::Memory`] where that is more than an address can count.
+    pub fn bytes(cpus: u32) -> Result<usize, SegmentError> {
+        usize::try_from(cpus)
+            .ok()
+            .and_then(|cpus| cpus.checked_add(OTHER_LANES)?.checked_mul(STRIDE))
+            .filter(|bytes| isize::try_from(*bytes).is_ok())
+            .ok_or_else(|| SegmentError::Memory(io::ErrorKind::OutOfMemory.into()))
+    }
+
+    /// How many CPU lanes it has.
+    pub fn cpus(&self) -> u32 {
+        self.lanes & !SHARED_ONLY
+    }
+
+    /// What writes its CPU lanes.
+    pub fn mechanism(&self) -> Mechanism {
+        self.mechanism
+    }
+
+    /// The handle of a word; `None` from [`WORDS`] on.
+    #[inline]
+    pub fn slot<T: Word>(&self, index: usize) -> Option<Slot<'_, T>> {
+        // SAFETY: the word is one of this segment's, and the handle borrows the segment.
+        (index < WORDS).then(|| unsafe { Slot::new(self.at(index)) })
+    }
+
+    /// The handle of the words `2 * index` and `2 * index + 1` as a pair; `None` beyond the last.
+    #[inline]
+    pub fn pair<T: Word>(&self, index: usize) -> Option<PairSlot<'_, T>> {
+        // SAFETY: as above; lanes are aligned, and the first word's index is even.
+        (index < WORDS / 2).then(|| unsafe { PairSlot::new(self.at(2 * index)) })
+    }
+
+    #[inline(always)]
+    fn at(&self, index: usize) -> At {
+        let offset = OTHER_LANES * STRIDE + index * size_of::<u64>();
+        let word = self.mapping.start().as_ptr().wrapping_add(offset).cast();
+        At::new(word, self.area, self.lanes)
+    }
+
+    /// Where the mapping starts.
+    pub fn as_ptr(&self) -> NonNull<u8> {
+        self.mapping.start()
+    }
+}
+
+/// Why there is no segment.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SegmentError {
+    /// The memory could not be had.
+    #[error("no memory for the lanes: {0}")]
+    Memory(#[from] io::Error),
+    /// The offset is not a multiple of [`STRIDE`].
+    #[error("a segment cannot start at {0}, which is not a multiple of {STRIDE}")]
+    Offset(u64),
+    /// No machine has so many CPUs.
+    #[error("a segment cannot have lanes for {0} CPUs")]
+    Cpus(u32),
+    /// The file's CPU lanes are written in another way.
+    #[error("this process uses {own}, the file {found}")]
+    OtherMechanism {
+        /// This process's.
+        own: Mechanism,
+        /// The file's.
+        found: Mechanism,
+    },
+}

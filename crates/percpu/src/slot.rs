@@ -1,0 +1,360 @@
+//! Handles of words, and what can be done through them.
+//!
+//! Each operation is a short inline attempt above a cold function that repeats it, counts the
+//! attempts, and ends on a lane with locked operations where no section can run.
+#![allow(unsafe_code)]
+
+use core::marker::PhantomData;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{AcqRel, Acquire};
+
+use crate::arch::{self, At, Attempt};
+use crate::locked;
+use crate::os::Place;
+use crate::segment::{Lane, Segment};
+
+/// After so many attempts in a row that did not commit, an operation completes on the shared lane.
+///
+/// Preemption aborts one in millions. A debugger that single-steps aborts every one.
+const MOST_ATTEMPTS: u32 = 16;
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u64 {}
+    impl Sealed for i64 {}
+}
+
+/// What a word can hold: `u64` or `i64`.
+pub trait Word: sealed::Sealed + Copy + Eq {
+    /// Whether the smaller of two is found as signed.
+    const SIGNED: bool;
+    /// The bits.
+    fn to_bits(self) -> u64;
+    /// The value of the bits.
+    fn from_bits(bits: u64) -> Self;
+}
+
+impl Word for u64 {
+    const SIGNED: bool = false;
+    #[inline(always)]
+    fn to_bits(self) -> u64 {
+        self
+    }
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        bits
+    }
+}
+
+impl Word for i64 {
+    const SIGNED: bool = true;
+    #[inline(always)]
+    fn to_bits(self) -> u64 {
+        self as u64
+    }
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        bits as i64
+    }
+}
+
+/// Repeats an operation after its first attempt, and ends it.
+///
+/// An attempt that did not commit has changed nothing, so the operation happens once.
+#[cold]
+#[inline(never)]
+fn slow<R>(at: At, attempt: &dyn Fn() -> Attempt<R>, locked: &dyn Fn(*mut u64) -> R) -> R {
+    let mut lane = Lane::Shared;
+    for _ in 1..MOST_ATTEMPTS {
+        match attempt() {
+            Attempt::Done(result) => return result,
+            Attempt::Aborted => {}
+            Attempt::NoLane => match at.place() {
+                Place::Section => {}
+                Place::LockedLane(cpu) => {
+                    lane = Lane::Cpu(cpu);
+                    break;
+                }
+                Place::SharedLane => break,
+            },
+        }
+    }
+    // place() tells CPUs with a lane only.
+    locked(at.in_lane(lane).unwrap_or(at.word))
+}
+
+/// An operation: the inline attempt, and a cold function for the rest, so that the caller pays no
+/// register or stack for it.
+macro_rules! operate {
+    ($self:ident, $name:ident($($operand:ident: $type:ty = $value:expr),*) -> $result:ty) => {{
+        #[cold]
+        #[inline(never)]
+        fn cold(at: At, $($operand: $type),*) -> $result {
+            slow(
+                at,
+                // SAFETY: as below.
+                &|| unsafe { arch::$name(at, $($operand),*) },
+                // SAFETY: the same word in a lane that only locked operations write, see place().
+                &|word| unsafe { locked::$name(word, $($operand),*) },
+            )
+        }
+        $(let $operand: $type = $value;)*
+        // SAFETY: what `At` asks for, promised to new().
+        match unsafe { arch::$name($self.at, $($operand),*) } {
+            Attempt::Done(result) => result,
+            _ => cold($self.at, $($operand),*),
+        }
+    }};
+}
+
+/// The handle of one word: copy it freely, use it from any thread.
+///
+/// Operations without a result act on the word's value as a whole: the sum over the lanes. Those
+/// that return or compare something see the value *in the lane they ran on*, which is the CPU's, or
+/// the shared lane's; the next call may run on another.
+///
+/// Nothing here waits, allocates or makes a system call, but for a thread's first operation where
+/// threads must still be registered, and for the `getcpu` of [`Mechanism::LockedLanes`]. All may be
+/// called from a signal handler.
+///
+/// [`Mechanism::LockedLanes`]: crate::Mechanism::LockedLanes
+pub struct Slot<'a, T = u64> {
+    at: At,
+    segment: PhantomData<(&'a Segment, T)>,
+}
+
+impl<'a, T: Word> Slot<'a, T> {
+    /// # Safety
+    /// `at` is as [`At`] asks for, for `'a`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(at: At) -> Self {
+        Slot {
+            at,
+            segment: PhantomData,
+        }
+    }
+
+    /// Adds 1, wrapping.
+    #[inline(always)]
+    pub fn inc(&self) {
+        operate!(self, inc() -> ());
+    }
+
+    /// Adds, wrapping.
+    #[inline(always)]
+    pub fn add(&self, n: T) {
+        operate!(self, add(n: u64 = n.to_bits()) -> ());
+    }
+
+    /// Adds, wrapping; whoever sees the sum with it sees what this thread wrote before.
+    #[inline(always)]
+    pub fn add_release(&self, n: T) {
+        operate!(self, add_release(n: u64 = n.to_bits()) -> ());
+    }
+
+    /// Adds, wrapping, and returns the lane's new value.
+    #[inline(always)]
+    pub fn add_return(&self, n: T) -> T {
+        T::from_bits(operate!(self, add_return(n: u64 = n.to_bits()) -> u64))
+    }
+
+    /// Stores `new` if the lane holds `old`, and returns `old`.
+    ///
+    /// # Errors
+    /// The value that the lane held, if another; nothing is stored then. An attempt that was aborted
+    /// is repeated, so a mismatch was really seen.
+    #[inline(always)]
+    pub fn compare_exchange(&self, old: T, new: T) -> Result<T, T> {
+        let held = operate!(
+            self,
+            compare_exchange(a: u64 = old.to_bits(), b: u64 = new.to_bits()) -> u64
+        );
+        let held = T::from_bits(held);
+        if held == old { Ok(held) } else { Err(held) }
+    }
+
+    /// Stores a value and returns what the lane held.
+    #[inline(always)]
+    pub fn exchange(&self, new: T) -> T {
+        T::from_bits(operate!(self, exchange(new: u64 = new.to_bits()) -> u64))
+    }
+
+    /// Stores the value if it is below the lane's; whether it did.
+    #[inline(always)]
+    pub fn store_min(&self, value: T) -> bool {
+        let bits = value.to_bits();
+        if T::SIGNED {
+            (bits as i64) < operate!(self, store_min_signed(value: u64 = bits) -> u64) as i64
+        } else {
+            bits < operate!(self, store_min_unsigned(value: u64 = bits) -> u64)
+        }
+    }
+
+    /// Stores the value if it is above the lane's; whether it did.
+    #[inline(always)]
+    pub fn store_max(&self, value: T) -> bool {
+        let bits = value.to_bits();
+        if T::SIGNED {
+            (bits as i64) > operate!(self, store_max_signed(value: u64 = bits) -> u64) as i64
+        } else {
+            bits > operate!(self, store_max_unsigned(value: u64 = bits) -> u64)
+        }
+    }
+
+    /// Adds if the guard is zero; whether it did.
+    ///
+    /// The guard is loaded, as an acquire, by the same attempt that adds. So once whoever raised it
+    /// has called [`Fence::all_cpus`](crate::Fence::all_cpus), no CPU lane grows any more. On the
+    /// shared lane an add may be there for a moment and be taken back.
+    #[inline(always)]
+    pub fn add_unless(&self, n: T, guard: &AtomicU64) -> bool {
+        let seen = operate!(
+            self,
+            add_unless(n: u64 = n.to_bits(), guard: *const u64 = guard.as_ptr()) -> u64
+        );
+        seen == 0
+    }
+
+    /// What one lane holds; `None` for a CPU without a lane.
+    #[inline]
+    pub fn load(&self, lane: Lane) -> Option<T> {
+        let word = self.at.in_lane(lane)?;
+        // SAFETY: a word of the segment, which is mapped as long as the handle lives; everyone
+        // writes whole words. Acquire pairs with release commits.
+        Some(T::from_bits(
+            unsafe { AtomicU64::from_ptr(word) }.load(Acquire),
+        ))
+    }
+
+    /// The value: the sum over all lanes and the bias, wrapping.
+    ///
+    /// A word that only goes up reads as a value that it had between the beginning and the end of
+    /// the call. One that also goes down may read as a value that it never had.
+    #[inline]
+    pub fn sum(&self) -> T {
+        let bias = self.bias().load(Acquire);
+        T::from_bits(self.lanes_sum().wrapping_add(bias))
+    }
+
+    /// Makes the value another, and returns what it was. Others may add meanwhile, and nothing of it
+    /// is lost: it is in the value returned or comes on top of the new one.
+    pub fn replace(&self, value: T) -> T {
+        let bias = self.bias();
+        // The lanes are never written. Bias before lanes: a bias that was still in force when the
+        // lanes were read makes a sum that was the word's value in between.
+        let mut before = bias.load(Acquire);
+        loop {
+            let sum = self.lanes_sum().wrapping_add(before);
+            let after = before.wrapping_sub(sum).wrapping_add(value.to_bits());
+            match bias.compare_exchange_weak(before, after, AcqRel, Acquire) {
+                Ok(_) => return T::from_bits(sum),
+                Err(newer) => before = newer,
+            }
+        }
+    }
+
+    fn bias(&self) -> &AtomicU64 {
+        let word = self.at.in_lane(Lane::Bias).unwrap_or(self.at.word);
+        // SAFETY: as in load(); the bias lane is written by compare-exchange only.
+        unsafe { AtomicU64::from_ptr(word) }
+    }
+
+    #[inline]
+    fn lanes_sum(&self) -> u64 {
+        let values = self.at.each_lane().filter_map(|lane| self.load(lane));
+        values.fold(0, |sum, value| sum.wrapping_add(value.to_bits()))
+    }
+}
+
+/// The handle of two adjacent words that change together.
+///
+/// As [`Slot`]; whoever loads both at one moment never sees half an operation.
+pub struct PairSlot<'a, T = u64> {
+    at: At,
+    segment: PhantomData<(&'a Segment, T)>,
+}
+
+impl<'a, T: Word> PairSlot<'a, T> {
+    /// # Safety
+    /// `at` is as [`At`] asks for, for `'a`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(at: At) -> Self {
+        PairSlot {
+            at,
+            segment: PhantomData,
+        }
+    }
+
+    /// Adds to both words at once, each wrapping.
+    #[inline(always)]
+    pub fn add(&self, n: [T; 2]) {
+        operate!(self, add_pair(n: [u64; 2] = n.map(T::to_bits)) -> ());
+    }
+
+    /// Stores `new` if the lane holds `old` in both words, and returns `old`.
+    ///
+    /// # Errors
+    /// What the lane held, if it differed in either; nothing is stored then.
+    #[inline(always)]
+    pub fn compare_exchange(&self, old: [T; 2], new: [T; 2]) -> Result<[T; 2], [T; 2]> {
+        let held = operate!(
+            self,
+            compare_exchange_pair(
+                a: [u64; 2] = old.map(T::to_bits),
+                b: [u64; 2] = new.map(T::to_bits)
+            ) -> [u64; 2]
+        );
+        let held = held.map(T::from_bits);
+        if held == old { Ok(held) } else { Err(held) }
+    }
+
+    /// What one lane holds, both words at one moment; `None` for a CPU without a lane.
+    #[inline]
+    pub fn load(&self, lane: Lane) -> Option<[T; 2]> {
+        let word = self.at.in_lane(lane)?;
+        // SAFETY: a pair of the segment, which is mapped as long as the handle lives.
+        Some(unsafe { locked::load_pair(word) }.map(T::from_bits))
+    }
+
+    /// The sum over all lanes, wrapping. The two words of each lane belong together.
+    #[inline]
+    pub fn sum(&self) -> [T; 2] {
+        let pairs = self.at.each_lane().filter_map(|lane| self.load(lane));
+        let sum = pairs.fold([0_u64; 2], |[a, b], pair| {
+            let [x, y] = pair.map(T::to_bits);
+            [a.wrapping_add(x), b.wrapping_add(y)]
+        });
+        sum.map(T::from_bits)
+    }
+}
+
+/// What both handles have in common.
+macro_rules! handle {
+    ($handle:ident) => {
+        impl<T> Clone for $handle<'_, T> {
+            #[inline(always)]
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T> Copy for $handle<'_, T> {}
+
+        impl<T> core::fmt::Debug for $handle<'_, T> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_struct(stringify!($handle))
+                    .field("at", &self.at)
+                    .finish()
+            }
+        }
+
+        // SAFETY: every access to the word is an operation that is exact between threads, and the
+        // segment is Sync.
+        unsafe impl<T> Send for $handle<'_, T> {}
+        // SAFETY: as above.
+        unsafe impl<T> Sync for $handle<'_, T> {}
+    };
+}
+
+handle!(Slot);
+handle!(PairSlot);
