@@ -6,6 +6,7 @@ compile_error!("countersink-percpu needs 64-bit atomic operations");
 mod arch;
 #[cfg(countersink_inject)]
 pub mod inject;
+pub mod local;
 mod locked;
 mod mechanism;
 mod membarrier;

@@ -6,7 +6,7 @@ use crate::model::Memory;
 
 /// Raises the guard, fences the first so many CPUs, and looks at the lanes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Raise {
+pub(crate) struct Raise {
     fences: usize,
     next: Next,
     /// The first word of every lane when all was done; for the laws only.
@@ -20,7 +20,7 @@ enum Next {
 }
 
 impl Raise {
-    pub fn new(fences: usize) -> Self {
+    pub(crate) fn new(fences: usize) -> Self {
         Raise {
             fences,
             next: Next::Store,
@@ -28,7 +28,7 @@ impl Raise {
         }
     }
 
-    pub fn step(&mut self, memory: &mut Memory) -> Step {
+    pub(crate) fn step(&mut self, memory: &mut Memory) -> Step {
         match self.next {
             Next::Store => {
                 memory.guard = 1;
@@ -47,15 +47,14 @@ impl Raise {
     }
 
     /// The law of each state: once closed, the CPU lanes stand still.
-    pub fn check(&self, memory: &Memory) -> Result<(), String> {
+    pub(crate) fn check(&self, memory: &Memory) -> Result<(), String> {
         let Some(closed) = &self.closed else {
             return Ok(());
         };
-        let cpus = closed.len() - 1;
-        for cpu in 0..cpus {
+        let (_shared, cpus) = closed.split_last().unwrap_or((&0, &[]));
+        for (cpu, was) in cpus.iter().enumerate() {
             let now = memory.lanes[cpu][0];
-            if now != closed[cpu] {
-                let was = closed[cpu];
+            if now != *was {
                 return Err(format!(
                     "guard: lane {cpu} went from {was} to {now}, closed"
                 ));
@@ -66,7 +65,7 @@ impl Raise {
 
     /// The law of the end, if none was killed: adds that came to the shared lane once it was closed
     /// have been taken back.
-    pub fn check_final(&self, memory: &Memory) -> Result<(), String> {
+    pub(crate) fn check_final(&self, memory: &Memory) -> Result<(), String> {
         let shared = memory.lanes.last().map(|lane| lane[0]);
         let was = self.closed.as_ref().and_then(|closed| closed.last());
         match (was, shared) {

@@ -16,14 +16,14 @@ use std::collections::HashSet;
 use countersink_percpu::spec::{Op, Outcome};
 
 /// The lanes, two words each.
-pub type Lanes = Vec<[u64; 2]>;
+pub(crate) type Lanes = Vec<[u64; 2]>;
 
 /// Operations in one thread's order. Without an outcome: in progress or killed; only the last
 /// may be.
-pub type Sequence = Vec<(Op, Option<Outcome>)>;
+pub(crate) type Sequence = Vec<(Op, Option<Outcome>)>;
 
 /// Whether there is an explanation of how `start` became `end`.
-pub fn explained(start: &Lanes, end: &Lanes, sequences: &[Sequence]) -> bool {
+pub(crate) fn explained(start: &Lanes, end: &Lanes, sequences: &[Sequence]) -> bool {
     let mut tried = HashSet::new();
     let next = vec![0; sequences.len()];
     search(start.clone(), end, sequences, next, &mut tried)

@@ -14,11 +14,11 @@ use crate::sweep::{Passes, Sweep};
 
 /// What the threads share, and what their callers were told.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// One lane for each CPU, then the shared one.
-    pub lanes: Lanes,
+    pub(crate) lanes: Lanes,
     /// The guard word.
-    pub guard: u64,
+    pub(crate) guard: u64,
     /// What each thread's own operations returned, in order.
     told: Vec<Sequence>,
     /// What the operations of handlers returned.
@@ -27,7 +27,7 @@ pub struct Memory {
 
 /// What a thread does.
 #[derive(Clone, Debug)]
-pub enum Role {
+pub(crate) enum Role {
     /// Runs operations, registered for rseq.
     Registered(Vec<Op>),
     /// Runs operations, not registered.
@@ -39,7 +39,7 @@ pub enum Role {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Frame {
+pub(crate) enum Frame {
     Operation(Attempt),
     Sweep(Sweep),
     Raise(Raise),
@@ -47,23 +47,23 @@ pub enum Frame {
 
 /// One setting of the protocol.
 #[derive(Debug)]
-pub struct Model {
-    pub cpus: usize,
-    pub threads: Vec<Role>,
+pub(crate) struct Model {
+    pub(crate) cpus: usize,
+    pub(crate) threads: Vec<Role>,
     /// What a signal handler does, on any thread.
-    pub handler: Option<Op>,
+    pub(crate) handler: Option<Op>,
     /// Both words of every lane at the start.
-    pub start: [u64; 2],
-    pub max_aborts: u8,
+    pub(crate) start: [u64; 2],
+    pub(crate) max_aborts: u8,
     /// Whether fences reach.
-    pub one_process: bool,
-    pub flaw: Option<Flaw>,
+    pub(crate) one_process: bool,
+    pub(crate) flaw: Option<Flaw>,
     known: RefCell<HashMap<(Lanes, Vec<Sequence>), bool>>,
 }
 
 impl Model {
     /// Lanes of zeros, no handler, one restart, no flaw.
-    pub fn new(cpus: usize, threads: Vec<Role>) -> Self {
+    pub(crate) fn new(cpus: usize, threads: Vec<Role>) -> Self {
         Model {
             cpus,
             threads,
@@ -77,11 +77,12 @@ impl Model {
     }
 
     /// Explores, also for cycles: restarts are bounded. Prints the size.
-    pub fn explore(&self, name: &str, signals: u8, kills: u8) -> Result<Report, Failure> {
+    pub(crate) fn explore(&self, name: &str, signals: u8, kills: u8) -> Result<Report, Failure> {
         let explorer = Explorer::new(self.cpus).signals(signals).kills(kills);
         let result = explorer.forbid_cycles().explore(self);
         let (cpus, threads) = (self.cpus, self.threads.len());
-        let setting = format!("{cpus} CPUs, {threads} threads, {signals} signals, {kills} kills");
+        let setting =
+            format!("{cpus} CPUs, {threads} threads, {signals} signal(s), {kills} kill(s)");
         match &result {
             Ok(report) => println!("{name} ({setting}): {report}"),
             Err(failure) => println!("{name} ({setting}): {failure}"),
@@ -231,7 +232,8 @@ impl Protocol for Model {
     fn label(&self, frame: &Frame) -> String {
         match frame {
             Frame::Operation(attempt) => format!("{attempt}"),
-            other => format!("{other:?}"),
+            Frame::Sweep(sweep) => format!("{sweep:?}"),
+            Frame::Raise(raise) => format!("{raise:?}"),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::model::Memory;
 
 /// A mistake in the micro-program, which the laws must catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// Loads the words before the section begins, and commits what follows from them inside.
     LoadsWordsBefore,
     /// Loads the CPU number before the section begins.
@@ -38,7 +38,7 @@ pub enum Flaw {
 
 /// What an operation does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Pc {
+pub(crate) enum Pc {
     /// Only with a flaw: loads what belongs inside the section.
     LoadEarly,
     /// Enters the section: stores its descriptor's address.
@@ -74,23 +74,23 @@ pub enum Pc {
 
 /// What holds for all attempts.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// The number of the shared lane: the CPU lanes come before it.
-    pub shared: usize,
+    pub(crate) shared: usize,
     /// After so many aborts in a row the operation is done on the shared lane.
-    pub max_aborts: u8,
+    pub(crate) max_aborts: u8,
     /// What is wrong with the program, if anything.
-    pub flaw: Option<Flaw>,
+    pub(crate) flaw: Option<Flaw>,
 }
 
 /// An operation in progress: program counter and registers. Registers that are no longer needed
 /// are cleared, so that states that do not differ are one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Attempt {
-    pub op: Op,
-    pub pc: Pc,
+pub(crate) struct Attempt {
+    pub(crate) op: Op,
+    pub(crate) pc: Pc,
     /// Whether a signal handler runs it.
-    pub handler: bool,
+    pub(crate) handler: bool,
     aborts: u8,
     lane: usize,
     held: [u64; 2],
@@ -103,7 +103,7 @@ pub struct Attempt {
 impl Attempt {
     /// An operation of a thread that is registered for rseq, or is not and so goes to the shared
     /// lane from the start.
-    pub fn new(op: Op, registered: bool, rules: &Rules) -> Self {
+    pub(crate) fn new(op: Op, registered: bool, rules: &Rules) -> Self {
         let pc = match rules.flaw {
             _ if !registered => Pc::Locked,
             Some(Flaw::LoadsWordsBefore | Flaw::LoadsCpuBefore | Flaw::LoadsGuardBefore) => {
@@ -124,7 +124,7 @@ impl Attempt {
         }
     }
 
-    pub fn in_section(&self) -> bool {
+    pub(crate) fn in_section(&self) -> bool {
         match self.pc {
             Pc::LoadCpu | Pc::LoadGuard | Pc::LoadFirst | Pc::LoadSecond => true,
             Pc::Commit | Pc::CommitSecond | Pc::AfterCommit => true,
@@ -135,7 +135,7 @@ impl Attempt {
     }
 
     /// The abort handler: starts again, or goes to the shared lane.
-    pub fn abort(&mut self, rules: &Rules) {
+    pub(crate) fn abort(&mut self, rules: &Rules) {
         let mut again = Attempt::new(self.op, true, rules);
         again.handler = self.handler;
         again.aborts = self.aborts + 1;
@@ -154,7 +154,12 @@ impl Attempt {
     }
 
     /// Runs one step on a CPU. Answers with the outcome once the caller has it.
-    pub fn step(&mut self, rules: &Rules, cpu: usize, memory: &mut Memory) -> Option<Outcome> {
+    pub(crate) fn step(
+        &mut self,
+        rules: &Rules,
+        cpu: usize,
+        memory: &mut Memory,
+    ) -> Option<Outcome> {
         match self.pc {
             Pc::LoadEarly => self.load_early(rules, cpu, memory),
             Pc::Enter => {
@@ -204,7 +209,7 @@ impl Attempt {
 
     /// The outcome, if it is known and only has to be returned; and the guard when the section
     /// began, 0 for what was done on the shared lane.
-    pub fn result(&self) -> Option<(Outcome, u64)> {
+    pub(crate) fn result(&self) -> Option<(Outcome, u64)> {
         Some((self.outcome?, self.guard_at_enter))
     }
 

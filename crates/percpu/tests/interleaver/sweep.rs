@@ -3,21 +3,21 @@
 use crate::model::Memory;
 
 /// Which word each pass over the lanes adds up.
-pub type Passes = &'static [usize];
+pub(crate) type Passes = &'static [usize];
 
 /// The sum of the first word.
-pub const SUM: Passes = &[0];
+pub(crate) const SUM: Passes = &[0];
 
 /// A gauge, ups in the first word and downs in the second: downs, ups, downs.
-pub const GAUGE: Passes = &[1, 0, 1];
+pub(crate) const GAUGE: Passes = &[1, 0, 1];
 
 /// The same without the last pass, which leaves no lower bound.
-pub const GAUGE_SHORT: Passes = &[1, 0];
+pub(crate) const GAUGE_SHORT: Passes = &[1, 0];
 
 /// A sweep in progress. What the laws compare with is noted by its own steps: the true sums are
 /// those of all lanes at one instant, by the law that no count is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Sweep {
+pub(crate) struct Sweep {
     passes: Passes,
     lane: usize,
     done: Vec<Pass>,
@@ -33,7 +33,7 @@ struct Pass {
 }
 
 impl Sweep {
-    pub fn new(passes: Passes) -> Self {
+    pub(crate) fn new(passes: Passes) -> Self {
         Sweep {
             passes,
             lane: 0,
@@ -42,7 +42,7 @@ impl Sweep {
     }
 
     /// Loads one word. Whether it was the last.
-    pub fn step(&mut self, memory: &Memory) -> bool {
+    pub(crate) fn step(&mut self, memory: &Memory) -> bool {
         if self.lane == 0 {
             self.done.push(Pass {
                 before: truth(memory),
@@ -62,7 +62,7 @@ impl Sweep {
     }
 
     /// The laws of a sweep that has ended.
-    pub fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         for (pass, &word) in self.done.iter().zip(self.passes) {
             let (low, high) = (pass.before[word], pass.after[word]);
             if !(low..=high).contains(&pass.sum) {
