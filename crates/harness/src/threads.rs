@@ -1,0 +1,297 @@
+//! The real runner: pinned threads, a start barrier, measured time.
+//!
+//! Threads are started anew for each sample. That costs some tens of µs, none of them timed, and
+//! means that nothing of one variant is left while another one is measured: no parked threads, no
+//! scheduling history, no thread-local state. What must survive (arrays) belongs to the variant.
+//!
+//! One sample on one thread: pin, create the worker, warm it; wait for the others; find the batch
+//! size, all threads at once, as contention changes it; wait again; then batches until the stop flag
+//! is set. The flag is set by a thread that sleeps, so the timed loop reads no clock, which would
+//! cost a system call per batch on machines without a fast one.
+
+use std::any::Any;
+use std::thread::{self, Builder, ScopedJoinHandle};
+
+use crate::barrier::{Aborted, Barrier};
+use crate::clock::{Clock, RealClock};
+use crate::cpus::{Placement, Topology};
+use crate::os;
+use crate::runner::{RunError, Runner, Sample, Target, ThreadSample};
+use crate::variant::{Variant, Worker};
+
+/// A batch takes at least this long, and less than twice as long if operations take equally long:
+/// long against the look at the flag, short against a sample.
+const BATCH_NS: u64 = 20_000;
+
+/// No operation is faster than 0.02 ns; larger batches would mean that the clock is stuck.
+const MAX_BATCH: u64 = 1 << 20;
+
+/// A batch must take long enough this many times in a row, so that one interruption does not pass
+/// for a long batch.
+const CONFIRMATIONS: u32 = 3;
+
+/// Runs variants on real threads.
+#[derive(Clone, Debug)]
+pub struct ThreadRunner<C = RealClock> {
+    topology: Topology,
+    clock: C,
+}
+
+impl ThreadRunner {
+    /// A runner on the CPUs that the calling thread may use.
+    pub fn new() -> ThreadRunner {
+        ThreadRunner::with(Topology::detect(), RealClock::new())
+    }
+}
+
+impl Default for ThreadRunner {
+    fn default() -> ThreadRunner {
+        ThreadRunner::new()
+    }
+}
+
+impl<C: Clock> ThreadRunner<C> {
+    /// A runner on the given CPUs with the given clock.
+    pub fn with(topology: Topology, clock: C) -> ThreadRunner<C> {
+        ThreadRunner { topology, clock }
+    }
+
+    /// The CPUs that threads are placed on.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+}
+
+impl<C: Clock> Runner for ThreadRunner<C> {
+    fn sample(
+        &mut self,
+        variant: &dyn Variant,
+        threads: usize,
+        target: Target,
+    ) -> Result<Sample, RunError> {
+        if threads == 0 {
+            return Err(RunError::NoThreads);
+        }
+        if threads > 1 && matches!(target, Target::Operations(_)) {
+            return Err(RunError::FixedWithThreads(threads));
+        }
+        let placement = self.topology.place(threads);
+        let barrier = Barrier::new(threads, placement.oversubscribed);
+        let job = Job {
+            variant,
+            threads,
+            target,
+            placement: &placement,
+            barrier: &barrier,
+            clock: &self.clock,
+        };
+        let timings = job.run()?;
+        let start = timings.iter().map(|t| t.start_ns).min().unwrap_or(0);
+        let end = timings.iter().map(|t| t.end_ns).max().unwrap_or(0);
+        Ok(Sample {
+            elapsed_ns: end.saturating_sub(start),
+            threads: timings.into_iter().map(|t| t.sample).collect(),
+            oversubscribed: placement.oversubscribed,
+            shared_cores: placement.shared_cores,
+        })
+    }
+}
+
+/// One sample, as its threads see it.
+struct Job<'a> {
+    variant: &'a dyn Variant,
+    threads: usize,
+    target: Target,
+    placement: &'a Placement,
+    barrier: &'a Barrier,
+    clock: &'a dyn Clock,
+}
+
+struct Timing {
+    start_ns: u64,
+    end_ns: u64,
+    sample: ThreadSample,
+}
+
+impl Job<'_> {
+    /// Starts the threads, ends the timed part, collects what they found.
+    fn run(&self) -> Result<Vec<Timing>, RunError> {
+        thread::scope(|scope| {
+            let mut handles = Vec::with_capacity(self.threads);
+            let mut refused = None;
+            for index in 0..self.threads {
+                let name = format!("measure-{index}");
+                match Builder::new()
+                    .name(name)
+                    .spawn_scoped(scope, move || self.thread(index))
+                {
+                    Ok(handle) => handles.push(handle),
+                    Err(error) => {
+                        refused = Some(error);
+                        self.barrier.abort();
+                        break;
+                    }
+                }
+            }
+            if let Target::Time(length) = self.target
+                && self.barrier.wait_for_start(2).is_ok()
+            {
+                self.clock.sleep(length);
+            }
+            self.barrier.stop();
+            let timings = collect(handles);
+            match refused {
+                Some(error) => Err(RunError::Spawn(error)),
+                None => timings,
+            }
+        })
+    }
+
+    /// What each thread does.
+    fn thread(&self, index: usize) -> Result<Timing, Aborted> {
+        let _guard = self.barrier.abort_on_panic();
+        let planned = self.placement.cpus.get(index).copied();
+        let cpu = planned.filter(|&cpu| os::pin(cpu).is_ok());
+        let mut worker = self.variant.worker(index, self.threads);
+        worker.warm();
+        self.barrier.wait(1)?;
+        let mut timing = match self.target {
+            Target::Time(_) => {
+                let (batch, untimed) = find_batch(&mut *worker, self.clock, CONFIRMATIONS);
+                self.barrier.wait(2)?;
+                let mut timing = self.time(|| run_until_stopped(&mut *worker, batch, self.barrier));
+                timing.sample.batch = batch;
+                timing.sample.untimed_ops = untimed;
+                timing
+            }
+            Target::Operations(count) => {
+                self.barrier.wait(2)?;
+                self.time(|| {
+                    worker.run(count);
+                    count
+                })
+            }
+        };
+        timing.sample.cpu = cpu;
+        Ok(timing)
+    }
+
+    /// Times what does operations and says how many.
+    fn time(&self, body: impl FnOnce() -> u64) -> Timing {
+        let cpu_before = self.clock.thread_cpu_ns();
+        let start_ns = self.clock.now_ns();
+        let ops = body();
+        let end_ns = self.clock.now_ns();
+        let cpu_after = self.clock.thread_cpu_ns();
+        let cpu_ns = cpu_after.zip(cpu_before);
+        Timing {
+            start_ns,
+            end_ns,
+            sample: ThreadSample {
+                ops,
+                elapsed_ns: end_ns.saturating_sub(start_ns),
+                cpu_ns: cpu_ns.map(|(after, before)| after.saturating_sub(before)),
+                ..ThreadSample::default()
+            },
+        }
+    }
+}
+
+/// The measuring loop. At least one batch, however late the thread got to run.
+#[inline(never)]
+fn run_until_stopped(worker: &mut dyn Worker, batch: u64, barrier: &Barrier) -> u64 {
+    let mut ops = 0;
+    loop {
+        worker.run(batch);
+        ops += batch;
+        if barrier.is_stopped() {
+            return ops;
+        }
+    }
+}
+
+/// The batch size, and how many operations it took to find it.
+fn find_batch(worker: &mut dyn Worker, clock: &dyn Clock, confirmations: u32) -> (u64, u64) {
+    let mut batch = 1;
+    let mut done = 0;
+    let mut takes_long_enough = |batch| {
+        done += batch;
+        let start = clock.now_ns();
+        worker.run(batch);
+        clock.now_ns().saturating_sub(start) >= BATCH_NS
+    };
+    while batch < MAX_BATCH && !(0..confirmations).all(|_| takes_long_enough(batch)) {
+        batch *= 2;
+    }
+    (batch, done)
+}
+
+/// Waits for all threads. The first panic wins; without one, nobody was sent home.
+fn collect(
+    handles: Vec<ScopedJoinHandle<'_, Result<Timing, Aborted>>>,
+) -> Result<Vec<Timing>, RunError> {
+    let mut timings = Vec::with_capacity(handles.len());
+    let mut panic = None;
+    for handle in handles {
+        match handle.join() {
+            Ok(Ok(timing)) => timings.push(timing),
+            Ok(Err(Aborted)) => {}
+            Err(payload) => panic = panic.or(Some(message(&*payload))),
+        }
+    }
+    match panic {
+        Some(message) => Err(RunError::Panicked(message)),
+        None => Ok(timings),
+    }
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a message").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::MockClock;
+    use std::time::Duration;
+
+    /// Operations of 10 ns each; one call is interrupted for 1 ms.
+    struct Interrupted<'a> {
+        clock: &'a MockClock,
+        calls_until: u32,
+    }
+
+    impl Worker for Interrupted<'_> {
+        fn run(&mut self, operations: u64) {
+            let interruption = if self.calls_until == 0 { 1_000_000 } else { 0 };
+            self.calls_until = self.calls_until.wrapping_sub(1);
+            self.clock
+                .sleep(Duration::from_nanos(10 * operations + interruption));
+        }
+    }
+
+    fn batch_found(calls_until: u32, confirmations: u32) -> u64 {
+        let clock = MockClock::new(0);
+        let mut worker = Interrupted {
+            clock: &clock,
+            calls_until,
+        };
+        find_batch(&mut worker, &clock, confirmations).0
+    }
+
+    #[test]
+    fn an_interruption_does_not_make_batches_short() {
+        for calls_until in 0..20 {
+            // The smallest power of two that takes 20 µs.
+            assert_eq!(batch_found(calls_until, CONFIRMATIONS), 2048);
+        }
+    }
+
+    /// The test above finds a search that believes the first long batch.
+    #[test]
+    fn without_confirmation_an_interruption_makes_batches_short() {
+        assert_eq!(batch_found(0, 1), 1);
+    }
+}
