@@ -18,4 +18,4 @@ pub mod spec;
 pub use mechanism::{Choice, Mechanism, Reason, Registrar, RequestError, choice, request};
 pub use membarrier::{Fence, FenceError};
 pub use segment::{Lane, STRIDE, Segment, SegmentError, WORDS};
-pub use slot::{PairSlot, Slot, Word};
+pub use slot::{PairSlot, Slot, Slots, Word};

@@ -77,12 +77,12 @@ impl Choice {
         }
     }
 
-    /// Where sections find a thread's `struct rseq`. Where no section can run, every thread has an
-    /// unregistered one.
+    /// Where sections find a thread's `struct rseq`.
     pub(crate) fn area(&self) -> i32 {
         match (self.registrar(), arch::libc_area()) {
             (Some(Registrar::Libc), Some((offset, _))) => offset,
-            _ => arch::own_area(),
+            (Some(_), _) => arch::own_area(),
+            (None, _) => arch::closed_area(),
         }
     }
 

@@ -4,10 +4,11 @@
 use core::ptr::NonNull;
 use std::io;
 
-use crate::arch::At;
+use crate::arch::{At, closed_area};
 use crate::mechanism::{Mechanism, choice};
-use crate::os::{Mapping, Place, place};
-use crate::slot::{PairSlot, Slot, Word};
+use crate::os::{Mapping, Place, place_in_locked_lanes, place_in_sections};
+
+use crate::slot::{PairSlot, Slot, Slots, Word};
 
 /// The distance from one lane to the next, in bytes. Known to the assembly as a shift by 16.
 pub const STRIDE: usize = 1 << 16;
@@ -33,7 +34,7 @@ impl At {
     /// How many CPU lanes there are.
     #[inline(always)]
     pub(crate) fn cpus(self) -> u32 {
-        self.lanes() & !SHARED_ONLY
+        self.lanes() & COUNT
     }
 
     /// The word's address in a lane; `None` for a CPU without one.
@@ -57,10 +58,10 @@ impl At {
 
     /// Where this thread operates that found no lane in a section.
     pub(crate) fn place(self) -> Place {
-        if self.lanes() & SHARED_ONLY == 0 {
-            place(choice(), self.cpus())
-        } else {
-            Place::SharedLane
+        match self.lanes() & !COUNT {
+            SECTIONS => place_in_sections(choice(), self.cpus()),
+            LOCKED => place_in_locked_lanes(self.cpus()),
+            _ => Place::SharedLane,
         }
     }
 }
@@ -101,8 +102,15 @@ pub struct Segment {
     lanes: u32,
 }
 
-/// Set in the lane count of handles whose CPU lanes this process must not write. It is a count that
-/// no CPU number reaches, and a process that sets it runs no sections.
+/// The part of a handle's lane count that is the count. The rest says who writes the CPU lanes.
+/// Handles of the last two carry an area in which every thread is unregistered, with a CPU number
+/// above any count, so that no section runs through them.
+const COUNT: u32 = (1 << 30) - 1;
+/// Sections.
+const SECTIONS: u32 = 0;
+/// Locked operations.
+const LOCKED: u32 = 1 << 30;
+/// Others than this process, which has the shared lane only.
 const SHARED_ONLY: u32 = 1 << 31;
 
 /// More CPUs than any kernel knows.
@@ -117,6 +125,21 @@ impl Segment {
         let choice = choice();
         let mapping = Mapping::private(Self::bytes(choice.cpus)?)?;
         Ok(Self::new(mapping, choice.cpus, choice.mechanism))
+    }
+
+    /// Memory of this process with lanes for locked operations, whatever the process could do: what
+    /// counting costs where there are no sections.
+    ///
+    /// # Errors
+    /// As [`private`](Self::private).
+    pub fn private_locked() -> Result<Self, SegmentError> {
+        let choice = choice();
+        let mechanism = match choice.mechanism {
+            Mechanism::Rseq => Mechanism::LockedLanes,
+            locked => locked,
+        };
+        let mapping = Mapping::private(Self::bytes(choice.cpus)?)?;
+        Ok(Self::new(mapping, choice.cpus, mechanism))
     }
 
     /// Memory that children forked later share, and count in together. Linux only.
@@ -139,8 +162,7 @@ impl Segment {
     /// # Errors
     /// [`SegmentError::Memory`] if the file is too short or cannot be mapped;
     /// [`SegmentError::Offset`] if `offset` is not a multiple of [`STRIDE`];
-    /// [`SegmentError::Cpus`] if there cannot be so many CPUs;
-    /// [`SegmentError::OtherMechanism`] if this process runs sections and the file's lanes are locked.
+    /// [`SegmentError::Cpus`] if there cannot be so many CPUs.
     #[cfg(unix)]
     pub fn of_fd(
         fd: std::os::fd::BorrowedFd<'_>,
@@ -148,19 +170,11 @@ impl Segment {
         cpus: u32,
         mechanism: Mechanism,
     ) -> Result<Self, SegmentError> {
-        let own = choice();
         if !offset.is_multiple_of(STRIDE as u64) {
             return Err(SegmentError::Offset(offset));
         }
         if cpus > MOST_CPUS {
             return Err(SegmentError::Cpus(cpus));
-        }
-        // A section may run wherever this process has a handle; only sections may write then.
-        if own.mechanism == Mechanism::Rseq && mechanism != Mechanism::Rseq {
-            return Err(SegmentError::OtherMechanism {
-                own: own.mechanism,
-                found: mechanism,
-            });
         }
         let mapping = Mapping::of_fd(Self::bytes(cpus)?, fd, offset)?;
         Ok(Self::new(mapping, cpus, mechanism))
@@ -168,16 +182,16 @@ impl Segment {
 
     fn new(mapping: Mapping, cpus: u32, mechanism: Mechanism) -> Self {
         let own = choice();
-        let usable = if own.mechanism == mechanism {
-            0
-        } else {
-            SHARED_ONLY
+        let (area, writer) = match mechanism {
+            Mechanism::Rseq if own.mechanism == Mechanism::Rseq => (own.area(), SECTIONS),
+            Mechanism::Rseq => (closed_area(), SHARED_ONLY),
+            Mechanism::LockedLanes | Mechanism::ThreadLanes => (closed_area(), LOCKED),
         };
         Segment {
-            area: own.area(),
-            lanes: cpus | usable,
             mapping,
             mechanism,
+            area,
+            lanes: cpus | writer,
         }
     }
 
@@ -195,7 +209,7 @@ impl Segment {
 
     /// How many CPU lanes it has.
     pub fn cpus(&self) -> u32 {
-        self.lanes & !SHARED_ONLY
+        self.lanes & COUNT
     }
 
     /// What writes its CPU lanes.
@@ -215,6 +229,14 @@ impl Segment {
     pub fn pair<T: Word>(&self, index: usize) -> Option<PairSlot<'_, T>> {
         // SAFETY: as above; lanes are aligned, and the first word's index is even.
         (index < WORDS / 2).then(|| unsafe { PairSlot::new(self.at(2 * index)) })
+    }
+
+    /// The handle of `count` words from `first` on; `None` if they are not all below [`WORDS`].
+    #[inline]
+    pub fn slots<T: Word>(&self, first: usize, count: usize) -> Option<Slots<'_, T>> {
+        let fit = first.checked_add(count).is_some_and(|end| end <= WORDS);
+        // SAFETY: as above, for all of the words.
+        fit.then(|| unsafe { Slots::new(self.at(first), count) })
     }
 
     #[inline(always)]
@@ -243,12 +265,4 @@ pub enum SegmentError {
     /// No machine has so many CPUs.
     #[error("a segment cannot have lanes for {0} CPUs")]
     Cpus(u32),
-    /// The file's CPU lanes are written in another way.
-    #[error("this process uses {own}, the file {found}")]
-    OtherMechanism {
-        /// This process's.
-        own: Mechanism,
-        /// The file's.
-        found: Mechanism,
-    },
 }

@@ -266,6 +266,43 @@ impl<'a, T: Word> Slot<'a, T> {
     }
 }
 
+/// The handle of several adjacent words.
+pub struct Slots<'a, T = u64> {
+    at: At,
+    count: usize,
+    segment: PhantomData<(&'a Segment, T)>,
+}
+
+impl<'a, T: Word> Slots<'a, T> {
+    /// # Safety
+    /// `at`, and the `count` words from there on, are as [`At`] asks for, for `'a`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(at: At, count: usize) -> Self {
+        Slots {
+            at,
+            count,
+            segment: PhantomData,
+        }
+    }
+
+    /// The handle of one of the words; `None` from [`len`](Self::len) on.
+    #[inline(always)]
+    pub fn get(&self, index: usize) -> Option<Slot<'a, T>> {
+        // SAFETY: one of the words that new() was promised.
+        (index < self.count).then(|| unsafe { Slot::new(self.at.add(index)) })
+    }
+
+    /// How many words there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
 /// The handle of two adjacent words that change together.
 ///
 /// As [`Slot`]; whoever loads both at one moment never sees half an operation.
@@ -328,7 +365,7 @@ impl<'a, T: Word> PairSlot<'a, T> {
     }
 }
 
-/// What both handles have in common.
+/// What the handles have in common.
 macro_rules! handle {
     ($handle:ident) => {
         impl<T> Clone for $handle<'_, T> {
@@ -357,4 +394,5 @@ macro_rules! handle {
 }
 
 handle!(Slot);
+handle!(Slots);
 handle!(PairSlot);

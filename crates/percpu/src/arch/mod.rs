@@ -44,7 +44,7 @@ pub(crate) use none::*;
 /// - `word` is a word of the lane of CPU 0, 8-byte aligned (16 for pairs), in a mapping with as many
 ///   CPU lanes as said, which other threads access with atomics and sections only;
 /// - `area` is where the threads of this process have their `struct rseq`, registered or with a CPU
-///   number that says that they are not: [`own_area`], or the C library's.
+///   number that says that they are not: [`own_area`], [`closed_area`], or the C library's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At {
     pub(crate) word: *mut u64,
@@ -60,8 +60,18 @@ impl At {
         }
     }
 
+    /// The same, so many words further on.
+    #[inline(always)]
+    pub(crate) fn add(self, words: usize) -> Self {
+        At {
+            word: self.word.wrapping_add(words),
+            ..self
+        }
+    }
+
     /// Where a thread's `struct rseq` is, counted from its thread pointer.
     #[inline(always)]
+    #[allow(dead_code, reason = "not every architecture has sections")]
     pub(crate) fn area(self) -> isize {
         (self.lanes_and_area as i64 >> 32) as isize
     }

@@ -8,6 +8,11 @@ pub(crate) fn own_area() -> i32 {
     0
 }
 
+/// Where a thread has an area that is never registered.
+pub(crate) fn closed_area() -> i32 {
+    0
+}
+
 /// The C library's area: of no use without sections.
 pub(crate) fn libc_area() -> Option<(i32, u32)> {
     None

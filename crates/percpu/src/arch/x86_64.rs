@@ -48,18 +48,20 @@ macro_rules! own_area {
 
 global_asm!(
     r#".pushsection .tdata.countersink_percpu, "awT", @progbits"#,
-    ".balign 32",
+    ".balign 64",
     concat!(".globl ", own_area!()),
     concat!(".hidden ", own_area!()),
     concat!(".type ", own_area!(), ", @object"),
-    concat!(".size ", own_area!(), ", 64"),
+    concat!(".size ", own_area!(), ", 80"),
     concat!(own_area!(), ":"),
     ".long 0",          // cpu_id_start
     ".long 0xffffffff", // cpu_id: not registered
     ".quad 0",          // rseq_cs
     ".long 0, 0, 0, 0", // flags, node_id, mm_cid, padding
     ".long 0",          // the state of the registration
-    ".balign 32",
+    ".balign 64",
+    ".long 0, 0xffffffff", // what sections see that must never run: a thread not registered
+    ".quad 0",
     ".popsection",
 );
 
@@ -75,6 +77,11 @@ pub(crate) fn own_area() -> i32 {
         );
     }
     offset as i32
+}
+
+/// Where a thread has an area that is never registered: a handle that carries it runs no section.
+pub(crate) fn closed_area() -> i32 {
+    own_area() + 64
 }
 
 /// The address of what lies `offset` bytes from this thread's thread pointer.

@@ -222,18 +222,18 @@ impl Drop for Blocked {
 
 /// Where the C library keeps this thread's error number.
 fn errno() -> *mut c_int {
-    // SAFETY: no preconditions.
-    #[cfg(any(
-        target_os = "linux",
-        target_os = "emscripten",
-        target_os = "hurd",
-        target_os = "redox"
-    ))]
-    return unsafe { libc::__errno_location() };
-    // SAFETY: no preconditions.
-    #[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
-    return unsafe { libc::__error() };
-    // SAFETY: no preconditions.
     #[cfg(any(target_os = "android", target_os = "netbsd", target_os = "openbsd"))]
-    return unsafe { libc::__errno() };
+    use libc::__errno as location;
+    #[cfg(not(any(
+        target_vendor = "apple",
+        target_os = "freebsd",
+        target_os = "android",
+        target_os = "netbsd",
+        target_os = "openbsd"
+    )))]
+    use libc::__errno_location as location;
+    #[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
+    use libc::__error as location;
+    // SAFETY: no preconditions.
+    unsafe { location() }
 }

@@ -112,5 +112,46 @@ pub trait LocalCounter {
     }
 }
 
+impl<W: LocalCounter> LocalCounter for &W {
+    const NAME: &'static str = W::NAME;
+    const CONTEXTS: &'static [Context] = W::CONTEXTS;
+    const BYTES: usize = W::BYTES;
+
+    #[inline(always)]
+    fn read(&self) -> i64 {
+        W::read(self)
+    }
+
+    #[inline(always)]
+    fn set(&self, value: i64) {
+        W::set(self, value);
+    }
+
+    #[inline(always)]
+    fn add(&self, n: i64) {
+        W::add(self, n);
+    }
+
+    #[inline(always)]
+    fn add_return(&self, n: i64) -> i64 {
+        W::add_return(self, n)
+    }
+
+    #[inline(always)]
+    fn inc(&self) {
+        W::inc(self);
+    }
+
+    #[inline(always)]
+    fn dec(&self) {
+        W::dec(self);
+    }
+
+    #[inline(always)]
+    fn sub(&self, n: i64) {
+        W::sub(self, n);
+    }
+}
+
 /// Keeps a type from being `Sync`.
 type ThreadOwned = core::marker::PhantomData<core::cell::Cell<()>>;

@@ -28,9 +28,14 @@ pub(crate) fn decide(request: Option<Mechanism>) -> Choice {
     }
 }
 
-/// Where this thread counts: lanes are dealt out in turn, so that no lane gets a second thread
+/// Where this thread counts, after a section found no lane: there are no sections.
+pub(crate) fn place_in_sections(_: Choice, _: u32) -> Place {
+    Place::SharedLane
+}
+
+/// Where this thread counts in a segment whose lanes are locked: lanes are dealt out in turn, so that no lane gets a second thread
 /// before each has one.
-pub(crate) fn place(_: Choice, cpus: u32) -> Place {
+pub(crate) fn place_in_locked_lanes(cpus: u32) -> Place {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     std::thread_local! {
         static NUMBER: Cell<Option<u32>> = const { Cell::new(None) };

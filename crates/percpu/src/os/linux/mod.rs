@@ -36,14 +36,19 @@ pub(crate) fn decide(request: Option<Mechanism>) -> Choice {
 }
 
 /// Where this thread counts, after a section found no lane for it among `cpus`.
-pub(crate) fn place(choice: Choice, cpus: u32) -> Place {
-    match (choice.mechanism, choice.registrar()) {
-        (Mechanism::Rseq, Some(Registrar::Libc)) => registration::place_by_libc(cpus),
-        (Mechanism::Rseq, _) => registration::place_by_own(cpus),
-        _ => match cpus::current() {
-            Some(cpu) if cpu < cpus => Place::LockedLane(cpu),
-            _ => Place::SharedLane,
-        },
+pub(crate) fn place_in_sections(choice: Choice, cpus: u32) -> Place {
+    match choice.registrar() {
+        Some(Registrar::Libc) => registration::place_by_libc(cpus),
+        Some(Registrar::Own) => registration::place_by_own(cpus),
+        None => Place::SharedLane,
+    }
+}
+
+/// Where this thread counts in a segment whose lanes are locked.
+pub(crate) fn place_in_locked_lanes(cpus: u32) -> Place {
+    match cpus::current() {
+        Some(cpu) if cpu < cpus => Place::LockedLane(cpu),
+        _ => Place::SharedLane,
     }
 }
 

@@ -51,6 +51,9 @@ fn loader() -> (Option<DlAddr>, Option<DlOpen>) {
             dlopen = out(reg) dlopen,
             options(nostack, preserves_flags, readonly),
         );
-        (core::mem::transmute(dladdr), core::mem::transmute(dlopen))
+        (
+            core::mem::transmute::<*const c_void, Option<DlAddr>>(dladdr),
+            core::mem::transmute::<*const c_void, Option<DlOpen>>(dlopen),
+        )
     }
 }
