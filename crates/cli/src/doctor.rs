@@ -1,0 +1,1 @@
+//! `countersink doctor`.
