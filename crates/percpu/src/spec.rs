@@ -11,7 +11,9 @@
 //!
 //! An attempt that is preempted, migrated or signalled before step 4 has changed nothing and
 //! starts again at step 1. On the shared lane, and where lanes are locked, the same four steps are
-//! one locked instruction or a compare-exchange loop.
+//! one locked instruction or a compare-exchange loop; but for [`Op::AddUnless`], whose guard is
+//! another word: there the add comes first, then the guard is looked at, and the add is taken back
+//! on the same lane if it is up.
 //!
 //! Words are bits here. `i64` and `u64` differ only in which of two values is the smaller, so only
 //! the minimum and the maximum come in two forms.
