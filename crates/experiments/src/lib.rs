@@ -1,1 +1,7 @@
-//! TBD
+//! The experiments of Countersink, one module each. Every module opens with the seed that it
+//! reproduces.
+//!
+//! They describe what is measured; `countersink-harness` measures, and the `countersink` command
+//! shows the results.
+
+pub mod local;

@@ -42,6 +42,15 @@ pub struct Placement {
     pub shared_cores: Option<bool>,
 }
 
+impl Placement {
+    /// Pins the calling thread as the plan's thread of this index, and returns the CPU; `None` where
+    /// the plan has none or the system refuses.
+    pub fn pin(&self, thread_index: usize) -> Option<usize> {
+        let cpu = self.cpus.get(thread_index).copied();
+        cpu.filter(|&cpu| os::pin(cpu).is_ok())
+    }
+}
+
 impl Topology {
     /// The CPUs that the calling thread may run on.
     ///

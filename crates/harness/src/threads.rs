@@ -15,7 +15,6 @@ use std::thread::{self, Builder, ScopedJoinHandle};
 use crate::barrier::{Aborted, Barrier};
 use crate::clock::{Clock, RealClock};
 use crate::cpus::{Placement, Topology};
-use crate::os;
 use crate::runner::{RunError, Runner, Sample, Target, ThreadSample};
 use crate::variant::{Variant, Worker};
 
@@ -150,8 +149,7 @@ impl Job<'_> {
     /// What each thread does.
     fn thread(&self, index: usize) -> Result<Timing, Aborted> {
         let _guard = self.barrier.abort_on_panic();
-        let planned = self.placement.cpus.get(index).copied();
-        let cpu = planned.filter(|&cpu| os::pin(cpu).is_ok());
+        let cpu = self.placement.pin(index);
         let mut worker = self.variant.worker(index, self.threads);
         worker.warm();
         self.barrier.wait(1)?;
