@@ -1,4 +1,13 @@
-//! Per-CPU memory and operations.
+//! Per-CPU memory and operations: exact counts at about the price of an unprotected addition.
+//!
+//! - [`Segment`] is memory in lanes, one for each CPU; [`Slot`] is the handle of a word in all of
+//!   them, [`PairSlot`] of two that change together.
+//! - [`choice`] tells how this process counts, and why.
+//! - [`Fence`] makes sure that no operation still runs with an old view.
+//! - [`local`] has the ways to count in one thread and its signal handlers.
+//! - [`spec`] says in plain Rust what each operation does.
+//!
+#![doc = include_str!("../rseq.md")]
 
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("countersink-percpu needs 64-bit atomic operations");

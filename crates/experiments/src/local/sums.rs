@@ -42,3 +42,17 @@ pub(super) fn check_sum(
         .push(sum);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_operation_is_found_and_said() {
+        let sums = Mutex::default();
+        assert!(check_sum(&sums, "way", "inc", 7, &[2, 3], 35).is_ok());
+        let error = check_sum(&sums, "way", "inc", 7, &[2, 3], 28).expect_err("a lost operation");
+        assert_eq!(error, "5 operations make 35, the counters have 28");
+        assert_eq!(sums.lock().expect("no panic").len(), 1);
+    }
+}
