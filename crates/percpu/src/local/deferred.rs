@@ -9,7 +9,7 @@
 //! run it is history.
 #![allow(unsafe_code)]
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, compiler_fence};
 use std::io;
 
@@ -99,20 +99,43 @@ static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNAL
 #[inline(always)]
 pub fn masked<R>(code: impl FnOnce() -> R) -> R {
     THREAD.with(|thread| {
-        let depth = thread.depth.load(Relaxed);
-        thread.depth.store(depth + 1, Relaxed);
-        // The handler runs on this thread, so only the compiler must keep the order.
-        compiler_fence(Acquire);
-        let result = code();
-        compiler_fence(Release);
-        thread.depth.store(depth, Relaxed);
-        compiler_fence(Acquire);
-        // A signal from here on runs its handler at once; one before is found pending.
-        if depth == 0 && thread.any.load(Relaxed) {
-            run_pending(thread);
-        }
-        result
+        let _mark = Mark::set(thread);
+        code()
     })
+}
+
+/// A thread's mark while it lives, that is, also until a panic has left the code.
+struct Mark<'a> {
+    thread: &'a Thread,
+    depth_before: u32,
+}
+
+impl<'a> Mark<'a> {
+    #[inline(always)]
+    fn set(thread: &'a Thread) -> Self {
+        let depth_before = thread.depth.load(Relaxed);
+        thread.depth.store(depth_before + 1, Relaxed);
+        // The handler runs on this thread, so only the compiler must keep the order; SeqCst, because a
+        // store comes before a load.
+        compiler_fence(SeqCst);
+        Mark {
+            thread,
+            depth_before,
+        }
+    }
+}
+
+impl Drop for Mark<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        compiler_fence(SeqCst);
+        self.thread.depth.store(self.depth_before, Relaxed);
+        compiler_fence(SeqCst);
+        // A signal from here on runs its handler at once; one before is found pending.
+        if self.depth_before == 0 && self.thread.any.load(Relaxed) {
+            run_pending(self.thread);
+        }
+    }
 }
 
 /// Runs the handlers that were put off, each as often as its signal came.

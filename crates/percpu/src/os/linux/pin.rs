@@ -24,16 +24,25 @@ extern "C" fn keep() {
         return;
     };
     // SAFETY: dladdr fills the structure where it returns non-zero; the name then lives as long as
-    // the object. NOLOAD only finds an object that is there, the main program included.
+    // the object. NOLOAD only finds an object that is there.
     unsafe {
         let mut info: libc::Dl_info = core::mem::zeroed();
-        if dladdr((&raw const AT_LOAD).cast(), &mut info) != 0 && !info.dli_fname.is_null() {
+        let found = dladdr((&raw const AT_LOAD).cast(), &mut info) != 0;
+        if found && !info.dli_fname.is_null() && !is_program(info.dli_fbase) {
             dlopen(
                 info.dli_fname,
                 libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE,
             );
         }
     }
+}
+
+/// Whether the object that starts here is the program itself, which is never unloaded. Its headers
+/// are at its start.
+fn is_program(start: *mut c_void) -> bool {
+    // SAFETY: no preconditions.
+    let headers = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
+    headers.wrapping_sub(start.addr()) < 4096
 }
 
 /// The loader's functions, weak, so that static programs link without them.
