@@ -1,0 +1,295 @@
+//! The tables of `bench local`.
+
+use std::collections::BTreeSet;
+
+use countersink_experiments::local::published::{Verdict, find as find_column};
+use countersink_experiments::local::{COLUMNS, HOT, ITERATIONS, LEN, STRIDE, Sum, memory};
+use countersink_harness::result::{ExperimentResult, PointResult};
+use countersink_harness::stats::Ratio;
+
+use super::table::{figure, find, median, numbers, ratio};
+
+/// The rows of the first table.
+const WAYS: [&str; 7] = [
+    "atomic", "sigmask", "deferred", "trivalue", "local", "percpu", "loop",
+];
+/// The rows of the hot patterns.
+const HOT_WAYS: [&str; 8] = [
+    "atomic", "sigmask", "deferred", "trivalue", "local", "percpu", "plain", "loop",
+];
+/// The way that the others are divided by.
+const REFERENCE: &str = "local";
+
+/// Everything but the fixed iterations.
+pub(super) fn render(measured: &ExperimentResult, sums: &[Sum], normalize: bool) -> String {
+    let points = &measured.points;
+    let mut text = format!(
+        "Ways to bump a local counter, one thread{}\n\
+         {LEN} counters in turn with a stride of {STRIDE}; cpu_local_inc bumps {HOT} hot words that share \
+         two cache\nlines and is not comparable with the others. loop is the loop alone, subtracted \
+         nowhere.\n\n",
+        unit(normalize),
+    );
+    text += &seed_table(points, normalize);
+    text += &memory_line();
+    text += &local_count(points);
+    text += &hot_table(points, normalize);
+    text += &shared_table(points);
+    text += &ratios(points);
+    text + &sums_table(sums)
+}
+
+/// The first table with the seed's iterations.
+pub(super) fn render_fixed(measured: &ExperimentResult, sums: &[Sum], normalize: bool) -> String {
+    let text = format!(
+        "\nThe same with {ITERATIONS} iterations for each sample, as published{}\n\n",
+        unit(normalize)
+    );
+    text + &seed_table(&measured.points, normalize) + &sums_table(sums)
+}
+
+fn unit(normalize: bool) -> &'static str {
+    if normalize {
+        ", as ratios to local (medians)"
+    } else {
+        ", ns per iteration (median, reach of its 95 % interval)"
+    }
+}
+
+fn seed_table(points: &[PointResult], normalize: bool) -> String {
+    let header = header("", COLUMNS.iter().map(|(op, _)| (*op).to_owned()));
+    let rows = rows(&WAYS, |way| {
+        COLUMNS
+            .map(|(op, pattern)| cell(points, (way, op, pattern, 1), normalize))
+            .to_vec()
+    });
+    numbers(&header, &rows)
+}
+
+fn hot_table(points: &[PointResult], normalize: bool) -> String {
+    let text = format!(
+        "\ninc where the cache plays no part{}\n\
+         hot: one counter again and again, the time until the next may begin; rotating: {HOT} counters on \
+         {HOT}\ncache lines in turn, the time that each takes up. plain is an addition without any \
+         protection.\n\n",
+        unit(normalize)
+    );
+    let header = header("", ["hot", "rotating"].map(str::to_owned));
+    let rows = rows(&HOT_WAYS, |way| {
+        ["hot", "rotating"]
+            .map(|pattern| cell(points, (way, "inc", pattern, 1), normalize))
+            .to_vec()
+    });
+    text + &numbers(&header, &rows)
+}
+
+fn cell(points: &[PointResult], key: (&str, &str, &str, usize), normalize: bool) -> String {
+    let (_, op, pattern, threads) = key;
+    let Some(point) = find(points, key) else {
+        return "-".to_owned();
+    };
+    if !normalize {
+        return median(point);
+    }
+    match find(points, (REFERENCE, op, pattern, threads)) {
+        Some(reference) => figure(point.wall.median / reference.wall.median),
+        None => "-".to_owned(),
+    }
+}
+
+fn memory_line() -> String {
+    let mb = |bytes: usize| format!("{:.0} MB", bytes as f64 / LEN as f64);
+    let parts = memory()
+        .into_iter()
+        .map(|(way, bytes)| format!("{way} {}", mb(bytes)));
+    format!(
+        "\nmemory of the {LEN} counters: {} (all lanes, of which a thread touches its CPU's)\n",
+        parts.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Whether the alias for this architecture was the fastest of the seed's ways here.
+fn local_count(points: &[PointResult]) -> String {
+    let alias = if cfg!(target_arch = "x86_64") {
+        "local"
+    } else {
+        "trivalue"
+    };
+    let others = WAYS
+        .iter()
+        .filter(|way| !["loop", "percpu", alias].contains(way));
+    let mut slower = Vec::new();
+    let mut unclear = Vec::new();
+    for other in others {
+        for (column, (op, _)) in COLUMNS.iter().enumerate() {
+            match Verdict::of(points, column, alias, other) {
+                Verdict::Held => {}
+                Verdict::Reversed => slower.push(format!("{other} {op}")),
+                Verdict::CannotTell if find_column(points, other, column).is_some() => {
+                    unclear.push(format!("{other} {op}"));
+                }
+                Verdict::CannotTell => {}
+            }
+        }
+    }
+    let list = |names: &[String]| names.join(", ");
+    let verdict = match (slower.is_empty(), unclear.is_empty()) {
+        (true, true) => {
+            "it was the fastest of the thread-owned ways in every column here".to_owned()
+        }
+        (true, false) => format!(
+            "no thread-owned way was faster here; no difference could be told from {}",
+            list(&unclear)
+        ),
+        _ => format!("here these were faster: {}", list(&slower)),
+    };
+    format!("LocalCount is {alias} on this architecture: {verdict}\n")
+}
+
+fn shared_table(points: &[PointResult]) -> String {
+    let shared: Vec<_> = points
+        .iter()
+        .filter(|point| point.pattern == "shared")
+        .collect();
+    let threads: BTreeSet<usize> = shared.iter().map(|point| point.threads).collect();
+    if threads.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nOne counter shared by all threads, wall ns per operation: time x threads / \
+                    operations\nadd_return returns the lane's value where there are lanes; read sums \
+                    them up.\n\n"
+        .to_owned();
+    for op in ["inc", "add", "add_return", "read"] {
+        let header = header(
+            op,
+            threads
+                .iter()
+                .map(|threads| thread_label(&shared, *threads)),
+        );
+        let rows = rows(&["atomic", "locked-lanes", "percpu"], |way| {
+            let cells = threads
+                .iter()
+                .map(|threads| shared_cell(points, (way, op, "shared", *threads)));
+            cells.collect()
+        });
+        text += &numbers(&header, &rows);
+        text += "\n";
+    }
+    text
+}
+
+fn shared_cell(points: &[PointResult], key: (&str, &str, &str, usize)) -> String {
+    match find(points, key) {
+        Some(point) if point.fairness < 0.5 => format!("{} (unfair)", median(point)),
+        Some(point) => median(point),
+        None => "-".to_owned(),
+    }
+}
+
+fn thread_label(shared: &[&PointResult], threads: usize) -> String {
+    let at = |point: &&&PointResult| point.threads == threads;
+    let mut label = format!("{threads} thread{}", if threads == 1 { "" } else { "s" });
+    if shared.iter().filter(at).any(|point| point.oversubscribed) {
+        label += " (more than CPUs)";
+    }
+    if shared
+        .iter()
+        .filter(at)
+        .any(|point| point.shared_cores == Some(true))
+    {
+        label += " (sharing cores)";
+    }
+    label
+}
+
+/// The comparisons that the design stands on.
+fn ratios(points: &[PointResult]) -> String {
+    let mut text =
+        "Ratios of medians, with the 95 % interval of the ratios of each round\n\n".to_owned();
+    let shared = points.iter().filter(|point| point.pattern == "shared");
+    let threads: BTreeSet<usize> = shared.map(|point| point.threads).collect();
+    let mut pairs = vec![("plain", "rotating", 1), ("plain", "hot", 1)];
+    pairs.extend(threads.iter().map(|threads| ("atomic", "shared", *threads)));
+    for (other, pattern, threads) in pairs {
+        let ours = find(points, ("percpu", "inc", pattern, threads));
+        let theirs = find(points, (other, "inc", pattern, threads));
+        let (Some(ours), Some(theirs)) = (ours, theirs) else {
+            continue;
+        };
+        if let Some(found) = ours.ratio_to(theirs) {
+            let s = if threads == 1 { "" } else { "s" };
+            text += &format!(
+                "  percpu / {other}, inc {pattern}, {threads} thread{s}: {}{}\n",
+                ratio(&found),
+                verdict(&found, aim(pattern, threads, ours.oversubscribed)),
+            );
+        }
+    }
+    text
+}
+
+/// What the ratio should be at most, on threads that each have a CPU.
+fn aim(pattern: &str, threads: usize, oversubscribed: bool) -> Option<f64> {
+    match (pattern, threads) {
+        ("rotating", 1) => Some(1.25),
+        ("shared", 1) => Some(0.5),
+        ("shared", 2) if !oversubscribed => Some(0.07),
+        _ => None,
+    }
+}
+
+fn verdict(found: &Ratio, aim: Option<f64>) -> String {
+    let Some(aim) = aim else {
+        return String::new();
+    };
+    let verdict = match found.ci95 {
+        Some([_, high]) if high <= aim => "reached",
+        Some([low, _]) if low > aim => "missed",
+        _ => "within the noise",
+    };
+    format!("; aim: at most {aim}, {verdict}")
+}
+
+fn sums_table(sums: &[Sum]) -> String {
+    let mut text = "\nSums of the counters, each equal to what its operations make\n\n".to_owned();
+    let seed_columns = COLUMNS.map(|(op, pattern)| format!("{op} {pattern}, 1 thread"));
+    let header = header("", COLUMNS.iter().map(|(op, _)| (*op).to_owned()));
+    let ways = WAYS
+        .iter()
+        .filter(|way| **way != "loop")
+        .copied()
+        .collect::<Vec<_>>();
+    let rows = rows(&ways, |way| {
+        let value = |column: &String| {
+            let sum = sums
+                .iter()
+                .find(|sum| sum.variant == way && sum.column == *column);
+            sum.map_or("-".to_owned(), |sum| sum.value.to_string())
+        };
+        seed_columns.iter().map(value).collect()
+    });
+    text += &numbers(&header, &rows);
+    let others = sums
+        .iter()
+        .filter(|sum| !seed_columns.contains(&sum.column))
+        .count();
+    if others > 0 {
+        text += &format!("and {others} more, of the other patterns\n");
+    }
+    text
+}
+
+fn header(first: &str, others: impl IntoIterator<Item = String>) -> Vec<String> {
+    std::iter::once(first.to_owned()).chain(others).collect()
+}
+
+/// A row for each way that has figures.
+fn rows(ways: &[&str], cells: impl Fn(&str) -> Vec<String>) -> Vec<Vec<String>> {
+    let rows = ways.iter().map(|way| {
+        let mut row = vec![(*way).to_owned()];
+        row.extend(cells(way));
+        row
+    });
+    rows.filter(|row| row.iter().skip(1).any(|cell| cell != "-"))
+        .collect()
+}

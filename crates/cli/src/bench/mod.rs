@@ -1,0 +1,295 @@
+//! `countersink bench`.
+
+mod local;
+mod published;
+mod table;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use countersink_experiments::local::LocalExperiment;
+use countersink_harness::cpus::Topology;
+use countersink_harness::machine::Machine;
+use countersink_harness::measure;
+use countersink_harness::progress::Progress;
+use countersink_harness::result::{ExperimentResult, Results};
+use countersink_harness::save;
+use countersink_harness::schedule::{MIN_ROUNDS, Plan, SAMPLES_PER_ROUND};
+use countersink_harness::threads::ThreadRunner;
+use countersink_harness::variant::Experiment;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output::print;
+
+/// What `bench` takes.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Experiments to run; all, if none is named
+    #[arg(value_enum)]
+    experiments: Vec<Name>,
+
+    /// At most 15 seconds: to see that it works
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+
+    /// Minutes: longer samples, and the published number of iterations besides
+    #[arg(long)]
+    full: bool,
+
+    /// Thread counts, such as 1,2,4; by default 1, 2, 4 ... up to the CPUs that may be used
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = thread_count)]
+    threads: Vec<usize>,
+
+    /// Show ratios to local_t instead of times
+    #[arg(long)]
+    normalize: bool,
+
+    /// Show the published machines beside this one, and which orderings held
+    #[arg(long)]
+    published: bool,
+
+    /// Run the published method as well, faults included, and tell which conclusions survive
+    #[arg(long)]
+    as_published: bool,
+
+    /// Also write the results to a file, as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The experiments that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Name {
+    /// The ways to bump a local counter, and one counter that threads share
+    Local,
+}
+
+/// More threads than this measure the scheduler.
+const MOST_THREADS: usize = 4096;
+
+fn thread_count(text: &str) -> Result<usize, String> {
+    match text.trim().parse() {
+        Ok(0) => Err("at least one thread is needed".to_owned()),
+        Ok(threads) if threads > MOST_THREADS => Err(format!("at most {MOST_THREADS} threads")),
+        Ok(threads) => Ok(threads),
+        Err(_) => Err("not a number of threads".to_owned()),
+    }
+}
+
+/// Runs the experiments.
+///
+/// # Errors
+/// A result file that cannot be written, before anything is measured; a measurement that failed.
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    if let Some(path) = &options.json {
+        save::check_writable(path)?;
+    }
+    let machine = Machine::detect();
+    let topology = Topology::detect();
+    let threads = threads(options, topology.cpus().len());
+    warn_of_cpus(&topology, &threads);
+    let mut results = Results::new(machine);
+    // One so far; with more, each gets its part of the time.
+    let experiments: BTreeSet<Name> = options.experiments.iter().copied().collect();
+    if experiments.is_empty() || experiments.contains(&Name::Local) {
+        run_local(options, &threads, &mut results)?;
+    }
+    if let Some(path) = &options.json {
+        results.save(path)?;
+    }
+    Ok(())
+}
+
+fn run_local(options: &Options, threads: &[usize], results: &mut Results) -> anyhow::Result<()> {
+    let experiment = LocalExperiment::new(threads);
+    let length = Length::of(options);
+    measure_into(&experiment, &length.plan(&experiment)?, results)?;
+    let mut text = table::machine(&results.machine, results.experiments.last());
+    if let Some(measured) = results.experiments.last() {
+        text += &local::render(measured, &experiment.sums(), options.normalize);
+        if options.published {
+            text += &published::render_machines(&measured.points);
+        }
+    }
+    print(&text)?;
+    if options.full {
+        let fixed = LocalExperiment::fixed();
+        let plan = Plan::new(Duration::from_secs(1), MIN_ROUNDS)?;
+        measure_into(&fixed, &plan, results)?;
+        if let Some(measured) = results.experiments.last() {
+            print(&local::render_fixed(
+                measured,
+                &fixed.sums(),
+                options.normalize,
+            ))?;
+        }
+        merge_last_two(&mut results.experiments);
+    }
+    if options.as_published
+        && let Some(measured) = results.experiments.last()
+    {
+        print(&published::run_as_published(&measured.points)?)?;
+    }
+    Ok(())
+}
+
+/// Makes one experiment of the last two, which have one name.
+fn merge_last_two(experiments: &mut Vec<ExperimentResult>) {
+    if let (Some(second), Some(first)) = (experiments.pop(), experiments.last_mut()) {
+        first.points.extend(second.points);
+    }
+}
+
+fn measure_into(
+    experiment: &dyn Experiment,
+    plan: &Plan,
+    results: &mut Results,
+) -> anyhow::Result<()> {
+    let mut bar = Bar::new(experiment.name());
+    measure::run(
+        experiment,
+        &mut ThreadRunner::new(),
+        plan,
+        &mut bar,
+        results,
+    )?;
+    bar.0.finish_and_clear();
+    Ok(())
+}
+
+/// How long a run may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    Quick,
+    Default,
+    Full,
+}
+
+impl Length {
+    fn of(options: &Options) -> Self {
+        match options {
+            Options { quick: true, .. } => Length::Quick,
+            Options { full: true, .. } => Length::Full,
+            _ => Length::Default,
+        }
+    }
+
+    /// Samples that fill the time: as long as there is time for, with so many rounds that ratios have
+    /// intervals.
+    fn plan(self, experiment: &dyn Experiment) -> anyhow::Result<Plan> {
+        let (seconds, rounds, longest) = match self {
+            Length::Quick => (9.0, 6, 0.02),
+            Length::Default => (42.0, 8, 0.1),
+            Length::Full => (300.0, 12, 0.25),
+        };
+        let variants: usize = experiment
+            .points()
+            .iter()
+            .map(|point| point.variants.len())
+            .sum();
+        let samples = variants * SAMPLES_PER_ROUND * (rounds + 1);
+        let sample = (seconds / samples.max(1) as f64).clamp(0.002, longest);
+        Ok(Plan::new(Duration::from_secs_f64(sample), rounds)?)
+    }
+}
+
+/// The thread counts to measure, ascending.
+fn threads(options: &Options, cpus: usize) -> Vec<usize> {
+    let asked: BTreeSet<usize> = options.threads.iter().copied().collect();
+    if !asked.is_empty() {
+        return asked.into_iter().collect();
+    }
+    let powers = std::iter::successors(Some(1), |threads| Some(threads * 2));
+    let mut counts: BTreeSet<usize> = powers.take_while(|threads| *threads < cpus).collect();
+    counts.insert(cpus.max(1));
+    counts.into_iter().collect()
+}
+
+/// Says what this machine cannot show.
+fn warn_of_cpus(topology: &Topology, threads: &[usize]) {
+    let cpus = topology.cpus().len();
+    let most = threads.iter().max().copied().unwrap_or(1);
+    if cpus == 1 {
+        eprintln!(
+            "countersink: this process may use one CPU only, so nothing here shows what several \
+             CPUs do to each other"
+        );
+    } else if most > cpus {
+        eprintln!(
+            "countersink: {most} threads on {cpus} CPUs take turns; these columns are marked"
+        );
+    }
+}
+
+/// A progress bar, on a terminal only.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new(experiment: &str) -> Self {
+        let style =
+            ProgressStyle::with_template("{prefix} [{bar:30}] {pos}/{len} {msg} ({eta} left)");
+        let bar = ProgressBar::new(0).with_prefix(experiment.to_owned());
+        Bar(match style {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        })
+    }
+}
+
+impl Progress for Bar {
+    fn at(&mut self, done: usize, total: usize, point: &str) {
+        self.0.set_length(total as u64);
+        self.0.set_position(done as u64);
+        self.0.set_message(point.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn default_threads(cpus: usize) -> Vec<usize> {
+        let options = Options {
+            experiments: Vec::new(),
+            quick: false,
+            full: false,
+            threads: Vec::new(),
+            normalize: false,
+            published: false,
+            as_published: false,
+            json: None,
+        };
+        threads(&options, cpus)
+    }
+
+    #[test]
+    fn thread_counts_double_up_to_the_cpus() {
+        assert_eq!(default_threads(1), [1]);
+        assert_eq!(default_threads(2), [1, 2]);
+        assert_eq!(default_threads(6), [1, 2, 4, 6]);
+        assert_eq!(default_threads(8), [1, 2, 4, 8]);
+        assert_eq!(default_threads(0), [1]);
+    }
+
+    #[test]
+    fn a_thread_count_is_a_number_of_threads() {
+        assert_eq!(thread_count("1"), Ok(1));
+        assert_eq!(thread_count(" 8 "), Ok(8));
+        for bad in ["0", "", "-1", "x", "1.5", "5000", "99999999999999999999"] {
+            assert!(thread_count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn runs_fit_their_time() {
+        let experiment = LocalExperiment::new(&[1, 2]);
+        for (length, most) in [(Length::Quick, 10.0), (Length::Default, 45.0)] {
+            let plan = length.plan(&experiment).expect("a plan");
+            let variants: usize = experiment.points().iter().map(|p| p.variants.len()).sum();
+            let samples = variants * SAMPLES_PER_ROUND * (plan.rounds() + 1);
+            assert!(plan.sample().as_secs_f64() * samples as f64 <= most);
+        }
+    }
+}

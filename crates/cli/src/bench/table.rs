@@ -1,0 +1,124 @@
+//! What all tables have in common.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use countersink_harness::machine::Machine;
+use countersink_harness::result::{ExperimentResult, PointResult};
+use countersink_harness::stats::Ratio;
+
+/// A table of numbers: the first column to the left, the others to the right.
+pub(super) fn numbers(header: &[String], rows: &[Vec<String>]) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(header);
+    table.add_rows(rows);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines = table.to_string();
+    let lines = lines.lines().map(|line| format!("{}\n", line.trim_end()));
+    lines.collect()
+}
+
+/// Three significant digits, so that a table of 0.5 and 250 can be read.
+pub(super) fn figure(value: f64) -> String {
+    let decimals = match value.abs() {
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A median with how far its 95 % interval reaches, in percent of it.
+pub(super) fn median(point: &PointResult) -> String {
+    let wall = &point.wall;
+    let spread = match wall.ci95 {
+        Some([low, high]) => {
+            let reach = (high - wall.median).max(wall.median - low) / wall.median;
+            format!(" ±{:.0}%", 100.0 * reach)
+        }
+        None => String::new(),
+    };
+    format!("{}{spread}", figure(wall.median))
+}
+
+/// A ratio of medians with its interval.
+pub(super) fn ratio(ratio: &Ratio) -> String {
+    let interval = ratio.ci95.map_or(String::new(), |[low, high]| {
+        format!(" [{low:.3}, {high:.3}]")
+    });
+    format!("{:.3}{interval}", ratio.of_medians)
+}
+
+/// The point of a variant.
+pub(super) fn find<'a>(
+    points: &'a [PointResult],
+    (variant, op, pattern, threads): (&str, &str, &str, usize),
+) -> Option<&'a PointResult> {
+    points.iter().find(|point| {
+        point.variant == variant
+            && point.op == op
+            && point.pattern == pattern
+            && point.threads == threads
+    })
+}
+
+/// What the numbers were measured on.
+pub(super) fn machine(machine: &Machine, measured: Option<&ExperimentResult>) -> String {
+    let known = |field: &Option<String>| field.clone().unwrap_or_else(|| "unknown".to_owned());
+    let pinned = measured.is_some_and(|measured| measured.points.iter().all(|point| point.pinned));
+    let mut text = format!(
+        "CPU        {}, {} of {} allowed\nkernel     {} {}, clock source {}, huge pages {}\n\
+         hypervisor {}, frequency governor {}\nthreads    {}\n",
+        known(&machine.cpu_model),
+        known(&machine.cpus_allowed),
+        known(&machine.cpus_possible),
+        known(&machine.os),
+        known(&machine.kernel),
+        known(&machine.clocksource),
+        known(&machine.transparent_hugepages),
+        known(&machine.hypervisor),
+        known(&machine.governor),
+        if pinned {
+            "pinned, one to a CPU"
+        } else {
+            "not all pinned"
+        },
+    );
+    for (name, value) in &machine.conditions {
+        text += &format!("{name:<10} {value}\n");
+    }
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_and_carry() {
+        for (value, text) in [
+            (0.0, "0.00"),
+            (0.574, "0.57"),
+            (9.994, "9.99"),
+            (9.996, "10.0"),
+            (99.94, "99.9"),
+            (99.96, "100"),
+            (1234.5, "1234"),
+        ] {
+            assert_eq!(figure(value), text);
+        }
+    }
+
+    #[test]
+    fn tables_align_numbers_to_the_right() {
+        let rows = [
+            vec!["a".to_owned(), "1.00".to_owned()],
+            vec!["bc".to_owned(), "10.0".to_owned()],
+        ];
+        let text = numbers(&["way".to_owned(), "inc".to_owned()], &rows);
+        assert_eq!(text, " way   inc\n a    1.00\n bc   10.0\n");
+    }
+}

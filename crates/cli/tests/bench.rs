@@ -1,0 +1,128 @@
+//! `countersink bench` as a user types it.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+
+fn bench(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("countersink").expect("the command is built");
+    command.arg("bench").args(arguments);
+    command
+}
+
+/// Runs it, and returns status, standard output and standard error.
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = bench(arguments).output().expect("it starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+#[test]
+fn wrong_usage_is_said_with_status_2() {
+    for (arguments, said) in [
+        (&["nonsense"][..], "invalid value 'nonsense'"),
+        (&["--threads", "0"], "at least one thread is needed"),
+        (&["--threads", "1,x"], "not a number of threads"),
+        (&["--threads", ""], "not a number of threads"),
+        (&["--threads", "1000000"], "at most"),
+        (&["--quick", "--full"], "cannot be used with"),
+        (&["--nonsense"], "unexpected argument"),
+    ] {
+        let (status, stdout, stderr) = run(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+        assert_eq!(stdout, "");
+    }
+}
+
+#[test]
+fn a_result_file_that_cannot_be_written_is_said_before_anything_is_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let as_text = |path: &Path| path.to_str().expect("a text path").to_owned();
+    let in_nothing = as_text(&folder.path().join("nothing/results.json"));
+    let a_folder = as_text(folder.path());
+    for path in [&in_nothing, &a_folder] {
+        let (status, stdout, stderr) = run(&["--quick", "--json", path]);
+        assert_eq!(status, Some(1), "{stderr}");
+        assert!(stderr.starts_with("countersink: cannot write"), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert_eq!(stdout, "", "nothing was measured");
+    }
+    let left = std::fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(left, 0, "no file is left behind");
+}
+
+/// The main job, on one CPU, so that it also shows what is said there.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_on_one_cpu_prints_its_tables_and_says_what_it_cannot_show() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("results.json");
+    let binary = assert_cmd::cargo::cargo_bin("countersink");
+    let mut command = std::process::Command::new(binary);
+    command
+        .args(["bench", "local", "--quick", "--published", "--json"])
+        .arg(&path);
+    one_cpu::restrict(&mut command);
+    let output = command.output().expect("it starts");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("may use one CPU only"), "{stderr}");
+    for part in [
+        "inc        add  add_return  cpu_local_inc",
+        "trivalue 24 MB",
+        "LocalCount is ",
+        "percpu / plain, inc rotating",
+        "percpu / atomic, inc shared, 1 thread:",
+        "Sums of the counters",
+        "orderings, irqsave as deferred",
+    ] {
+        let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            squeezed(&stdout).contains(&squeezed(part)),
+            "{part} is missing in\n{stdout}"
+        );
+    }
+    assert!(!stdout.contains("2 threads"), "{stdout}");
+
+    let text = std::fs::read_to_string(&path).expect("results");
+    let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(results["schema"], "countersink-results/1");
+    assert!(results["machine"]["conditions"]["mechanism"].is_string());
+    let points = results["experiments"][0]["points"]
+        .as_array()
+        .expect("points");
+    // 7 strided variants in 4 columns, 8 in the three patterns with a floor, 3 shared in 4 columns.
+    assert_eq!(points.len(), 4 * 7 + 3 * 8 + 4 * 3);
+    for point in points {
+        assert_eq!(point["unit"], "ns/op");
+        assert!(point["samples"].as_array().expect("samples").len() >= 12);
+        assert!(point["wall"]["ci95"].is_array());
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod one_cpu {
+    #![allow(unsafe_code)]
+
+    use std::os::unix::process::CommandExt;
+
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    /// Lets a command run on one of the CPUs that this process may use.
+    pub(super) fn restrict(command: &mut std::process::Command) {
+        let allowed = sched_getaffinity(None).expect("the allowed CPUs");
+        let first = (0..CpuSet::MAX_CPU)
+            .find(|cpu| allowed.is_set(*cpu))
+            .expect("a CPU");
+        let mut one = CpuSet::new();
+        one.set(first);
+        // SAFETY: a system call between fork and exec, which is all that may be done there.
+        unsafe { command.pre_exec(move || Ok(sched_setaffinity(None, &one)?)) };
+    }
+}
