@@ -198,8 +198,8 @@ impl Segment {
     /// How many bytes a segment with lanes for `cpus` CPUs takes: an odd number of lanes.
     ///
     /// With an even number, segments that lie one behind the other, as the kernel maps them, would put
-    /// the lanes of one CPU into half of a TLB's sets or fewer: bumping a million counters in turn
-    /// takes 1.5 to 2 times as long then. A lane that nobody touches costs address space only.
+    /// the lanes of one CPU into half of a TLB's sets or fewer, and a walk through many segments would
+    /// wait for page tables. A lane that nobody touches costs address space only.
     ///
     /// # Errors
     /// [`SegmentError::Memory`] where that is more than an address can count.

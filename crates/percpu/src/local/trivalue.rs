@@ -112,8 +112,10 @@ impl LocalCounter for TriValue {
         }
     }
 
-    /// Adds and returns a sum that the counter had at a moment between the addition and the return;
-    /// handlers may have added meanwhile.
+    /// Adds and returns the sum, between the counter's value after the addition and the one at the
+    /// return where handlers only add upwards meanwhile. As for [`read`](LocalCounter::read), the words
+    /// are loaded one after the other: handlers that interrupt the loads and go both up and down can
+    /// make a sum that the counter never had.
     #[inline(always)]
     fn add_return(&self, n: i64) -> i64 {
         self.add(n);
