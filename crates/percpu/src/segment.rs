@@ -114,6 +114,7 @@ const LOCKED: u32 = 1 << 30;
 const SHARED_ONLY: u32 = 1 << 31;
 
 /// More CPUs than any kernel knows.
+#[cfg(unix)]
 const MOST_CPUS: u32 = 1 << 20;
 
 impl Segment {
