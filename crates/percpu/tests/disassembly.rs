@@ -1,0 +1,214 @@
+//! What the hot operations compile to: no call, no lock, and no branch taken on the way.
+//!
+//! Each probe is a function that does one operation through a handle. It is decoded from its first
+//! instruction on along the way that is taken when nothing comes in between, to its `ret`. Run with
+//! `--nocapture` to see the listings.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![cfg(not(any(countersink_inject, countersink_portable)))]
+#![allow(unsafe_code)]
+
+use std::sync::atomic::AtomicU64;
+
+use countersink_percpu::local::{Local, LocalCounter};
+use countersink_percpu::{PairSlot, Slot};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, Instruction, IntelFormatter};
+
+/// Longer than any probe. What lies behind a probe is decoded but not looked at.
+const MOST_BYTES: usize = 512;
+
+/// The code of a function up to its return.
+struct Code {
+    name: &'static str,
+    instructions: Vec<Instruction>,
+}
+
+impl Code {
+    /// Decodes without taking conditional branches.
+    fn of(name: &'static str, function: *const ()) -> Self {
+        // SAFETY: the text of this program goes on for longer than that: the probes are not at its
+        // end, behind them lies the standard library.
+        let bytes = unsafe { core::slice::from_raw_parts(function.cast::<u8>(), MOST_BYTES) };
+        let decoder = Decoder::with_ip(64, bytes, function as u64, DecoderOptions::NONE);
+        let mut instructions = Vec::new();
+        for instruction in decoder {
+            let flow = instruction.flow_control();
+            if flow == FlowControl::Return {
+                return Code { name, instructions };
+            }
+            instructions.push(instruction);
+            if matches!(
+                flow,
+                FlowControl::UnconditionalBranch | FlowControl::IndirectBranch
+            ) {
+                break;
+            }
+        }
+        Code { name, instructions }.fail("no return on the straight way")
+    }
+
+    fn count(&self, is: impl Fn(&Instruction) -> bool) -> usize {
+        self.instructions.iter().filter(|i| is(i)).count()
+    }
+
+    fn branches(&self) -> usize {
+        self.count(|i| i.flow_control() == FlowControl::ConditionalBranch)
+    }
+
+    fn length(&self) -> usize {
+        self.instructions.len()
+    }
+
+    /// Nothing that waits or goes elsewhere: no call, no lock (an `xchg` with memory locks without
+    /// saying so), nothing like `syscall`.
+    fn assert_straight(&self) {
+        let elsewhere = |i: &Instruction| {
+            !matches!(
+                i.flow_control(),
+                FlowControl::Next | FlowControl::ConditionalBranch
+            )
+        };
+        let locked = |i: &Instruction| {
+            let memory = (0..i.op_count()).any(|op| i.op_kind(op) == iced_x86::OpKind::Memory);
+            i.has_lock_prefix() || (memory && i.mnemonic() == iced_x86::Mnemonic::Xchg)
+        };
+        if self.count(elsewhere) > 0 {
+            self.fail("it calls or jumps");
+        }
+        if self.count(locked) > 0 {
+            self.fail("it locks");
+        }
+    }
+
+    fn assert_at_most(&self, instructions: usize, branches: usize) {
+        if self.length() > instructions {
+            self.fail(&format!("more than {instructions} instructions"));
+        }
+        if self.branches() > branches {
+            self.fail(&format!("more than {branches} branches"));
+        }
+    }
+
+    fn listing(&self) -> String {
+        let mut formatter = IntelFormatter::new();
+        let mut text = format!(
+            "{}: {} instructions and ret, {} branches not taken\n",
+            self.name,
+            self.length(),
+            self.branches()
+        );
+        for instruction in &self.instructions {
+            text.push_str("    ");
+            formatter.format(instruction, &mut text);
+            text.push('\n');
+        }
+        text
+    }
+
+    fn fail(&self, why: &str) -> ! {
+        panic!("{why}: {}", self.listing())
+    }
+}
+
+/// Probes, and for each the most instructions before its `ret` and the most branches, none taken.
+macro_rules! probes {
+    ($($name:ident($($operand:ident: $type:ty),*) $(-> $result:ty)? = $body:expr;
+        $instructions:literal, $branches:literal;)*) => {
+        $(
+            #[inline(never)]
+            fn $name($($operand: $type),*) $(-> $result)? {
+                $body
+            }
+        )*
+
+        fn probes() -> Vec<(Code, usize, usize)> {
+            vec![$((
+                Code::of(
+                    stringify!($name),
+                    std::hint::black_box($name as fn($($type),*) $(-> $result)?) as *const (),
+                ),
+                $instructions,
+                $branches,
+            )),*]
+        }
+    };
+}
+
+probes! {
+    add(slot: Slot<'_>, n: u64) = slot.add(n); 9, 1;
+    inc(slot: Slot<'_>) = slot.inc(); 9, 1;
+    add_release(slot: Slot<'_>, n: u64) = slot.add_release(n); 9, 1;
+    add_return(slot: Slot<'_>, n: u64) -> u64 = slot.add_return(n); 13, 2;
+    compare_exchange(slot: Slot<'_>, old: u64, new: u64) -> bool = slot.compare_exchange(old, new).is_ok(); 16, 3;
+    exchange(slot: Slot<'_>, new: u64) -> u64 = slot.exchange(new); 12, 2;
+    store_min(slot: Slot<'_>, v: u64) -> bool = slot.store_min(v); 16, 3;
+    store_max(slot: Slot<'_>, v: u64) -> bool = slot.store_max(v); 16, 3;
+    store_min_signed(slot: Slot<'_, i64>, v: i64) -> bool = slot.store_min(v); 16, 3;
+    store_max_signed(slot: Slot<'_, i64>, v: i64) -> bool = slot.store_max(v); 16, 3;
+    add_unless(slot: Slot<'_>, n: u64, guard: &AtomicU64) -> bool = slot.add_unless(n, guard); 16, 3;
+    add_pair(pair: PairSlot<'_>, a: u64, b: u64) = pair.add([a, b]); 16, 1;
+    compare_exchange_pair(pair: PairSlot<'_>, old: &[u64; 2], new: &[u64; 2]) -> bool = pair.compare_exchange(*old, *new).is_ok(); 36, 4;
+    local_inc(local: &Local) = local.inc(); 1, 0;
+    local_add(local: &Local, n: i64) = local.add(n); 1, 0;
+    local_add_return(local: &Local, n: i64) -> i64 = local.add_return(n); 3, 0;
+    local_read(local: &Local) -> i64 = local.read(); 1, 0;
+}
+
+#[test]
+fn hot_operations_go_straight() {
+    for (code, instructions, branches) in probes() {
+        println!("{}", code.listing());
+        code.assert_straight();
+        code.assert_at_most(instructions, branches);
+    }
+}
+
+/// The commit of an add is its last instruction, and adds to memory in one.
+#[test]
+fn an_add_commits_by_one_instruction() {
+    for (code, ..) in probes()
+        .iter()
+        .filter(|(code, ..)| ["add", "inc"].contains(&code.name))
+    {
+        assert_eq!(code.branches(), 1, "{}", code.listing());
+        let last = code.instructions.last().expect("it is not empty");
+        assert_eq!(
+            last.mnemonic(),
+            iced_x86::Mnemonic::Add,
+            "{}",
+            code.listing()
+        );
+        assert_eq!(
+            last.op_kind(0),
+            iced_x86::OpKind::Memory,
+            "{}",
+            code.listing()
+        );
+    }
+}
+
+/// What the checks would find.
+#[test]
+fn mutants_are_found() {
+    #[inline(never)]
+    fn locked(word: &AtomicU64) {
+        word.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+    #[inline(never)]
+    fn exchanged(word: &AtomicU64) -> u64 {
+        word.swap(1, std::sync::atomic::Ordering::Relaxed)
+    }
+    #[inline(never)]
+    fn calls(f: &dyn Fn() -> u64) -> u64 {
+        f() + 1
+    }
+    let code = |name, function| Code::of(name, std::hint::black_box(function));
+    let mutants: [Code; 3] = [
+        code("locked", locked as *const ()),
+        code("exchanged", exchanged as *const ()),
+        code("calls", calls as *const ()),
+    ];
+    for mutant in mutants {
+        let found = std::panic::catch_unwind(|| mutant.assert_straight()).is_err();
+        assert!(found, "{}", mutant.listing());
+    }
+}
