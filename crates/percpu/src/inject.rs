@@ -6,18 +6,34 @@
 //! the trap aborts the section.
 #![allow(unsafe_code)]
 
+use core::arch::global_asm;
 use core::sync::atomic::AtomicI32;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// The points of a section are numbered from 1; no section has this many.
 pub const POINTS: usize = 8;
 
-/// For each point, whether it is armed, and how many passes are left before it traps.
-///
-/// The assembly knows the name and the layout. The counts are shared by all threads and changed
-/// without a lock, so they are not exact, which no test needs.
-#[unsafe(export_name = "countersink_inject_points")]
-static TABLE: [[AtomicI32; 2]; POINTS] = [const { [const { AtomicI32::new(0) }; 2] }; POINTS];
+// For each point, whether it is armed, and how many passes are left before it traps. Hidden, as the
+// sections' own data is: a shared library that contains sections has a table of its own.
+global_asm!(
+    r#".pushsection .bss.countersink_inject, "aw", @nobits"#,
+    ".balign 8",
+    ".globl countersink_inject_points",
+    ".hidden countersink_inject_points",
+    "countersink_inject_points:",
+    ".zero {bytes}",
+    ".popsection",
+    bytes = const size_of::<Table>(),
+);
+
+type Table = [[AtomicI32; 2]; POINTS];
+
+unsafe extern "C" {
+    /// The counts are shared by all threads and changed without a lock, so they are not exact, which
+    /// no test needs.
+    #[link_name = "countersink_inject_points"]
+    safe static TABLE: Table;
+}
 
 /// Makes a point delay on every pass, and trap after `passes` more.
 pub fn arm(point: usize, passes: i32) {

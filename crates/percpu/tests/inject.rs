@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize
 use std::time::Duration;
 
 use countersink_percpu::inject::{POINTS, arm, disarm};
-use countersink_percpu::{Mechanism, Segment, choice};
+use countersink_percpu::{Lane, Mechanism, Segment, Slot, choice};
 use libc::{SIGTRAP, SIGUSR1, c_int};
 
 #[path = "storms/counter.rs"]
@@ -98,7 +98,7 @@ extern "C" fn trap(_: c_int) {
         Disturbance::Yield => std::thread::yield_now(),
         Disturbance::Raise => {
             let had = HAD.with(|had| had.fetch_add(1, Relaxed));
-            if had % RAISE_EVERY.load(SeqCst) == 0 {
+            if had.is_multiple_of(RAISE_EVERY.load(SeqCst)) {
                 signals::raise(SIGUSR1);
             }
         }
@@ -210,4 +210,37 @@ fn every_point_of_every_operation() {
 fn every_point_with_own_registration() {
     let test = "every_point_with_own_registration";
     child::run_chosen(test, Setting::OwnRegistration, everywhere);
+}
+
+/// Looks at the lane first, and then stores what it makes of that: what comes in between is lost.
+struct LoadOutside<'a>(Slot<'a>);
+
+impl Counter for LoadOutside<'_> {
+    fn name(&self) -> &'static str {
+        "AddReturn"
+    }
+
+    fn count(&self, n: u64) -> u64 {
+        let held = self.0.load(Lane::Cpu(cpus::current())).unwrap_or(0);
+        self.0.exchange(held.wrapping_add(n));
+        n
+    }
+
+    fn total(&self) -> u64 {
+        self.0.sum()
+    }
+}
+
+#[test]
+fn a_load_outside_is_found() {
+    child::run_chosen("a_load_outside_is_found", Setting::AsIs, || {
+        signals::handle_nested(SIGTRAP, trap);
+        signals::handle(SIGUSR1, count);
+        let segment = Segment::private().expect("memory");
+        let mutant = LoadOutside(segment.slot(0).expect("a word"));
+        let run = || run(&mutant, 5, EVERY[0], Disturbance::Raise);
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        assert!(result.is_err(), "the total should be wrong");
+        RAISED.load(SeqCst)
+    });
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use countersink_percpu::{Lane, Segment, Slot};
 
-use crate::common::cpus;
 use crate::counter::Counter;
 use crate::exact::SIGNALS;
 use crate::storm::{Plan, storm};
@@ -129,7 +128,7 @@ fn a_maximum_compared_outside_is_found() {
     let segment = Segment::private().expect("memory");
     let slot = segment.slot(0).expect("a word");
     let store = |slot: &Slot<'_>, v: u64| {
-        let here = cpus::current();
+        let here = crate::common::cpus::current();
         let before = slot.load(Lane::Cpu(here)).unwrap_or(0);
         let better = v > before;
         if better {

@@ -16,7 +16,7 @@ use crate::timer::Timer;
 /// Operations of each kind.
 const ROUNDS: u64 = 400_000;
 /// A short period: an abort every few thousand operations.
-const PERIOD_NS: i64 = 20_000;
+const PERIOD_NS: std::ffi::c_long = 20_000;
 
 /// Carries 14 integers and 10 floats through `ROUNDS` operations; each depends on the others, so
 /// all are live all the time.

@@ -92,10 +92,8 @@ fn step(segment: &Segment) -> Option<u64> {
             "{status:#x}"
         );
         // SAFETY: a stopped child of ours.
-        assert_eq!(
-            unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, pid, 0, 0) },
-            0
-        );
+        let result = unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, pid, 0, 0) };
+        assert_eq!(result, 0);
         steps += 1;
     }
 }

@@ -3,13 +3,13 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
 
 use libc::{SIGUSR1, SIGUSR2, c_int};
 use rustix::thread::Pid;
 
 use crate::common::random::Random;
-use crate::common::{cpus, signals};
+use crate::common::{cpus, libc_rseq, signals};
 use crate::counter::Counter;
 use crate::timer::Timer;
 
@@ -38,7 +38,7 @@ pub(crate) struct Plan {
 }
 
 /// A timer's period. Between two, a worker does thousands of operations.
-const PERIOD_NS: i64 = 30_000;
+const PERIOD_NS: std::ffi::c_long = 30_000;
 
 /// Random numbers start from here: which worker moves to which CPU.
 const SEED: u64 = 0x5702_4a11;
@@ -88,7 +88,7 @@ extern "C" fn handler(signal: c_int) {
 /// A worker, as those see it that disturb it.
 #[derive(Debug, Default)]
 struct Worker {
-    thread: AtomicU64,
+    thread: AtomicUsize,
     id: AtomicI32,
 }
 
@@ -151,16 +151,17 @@ pub(crate) fn exact(counter: &dyn Counter, plan: &Plan) -> u64 {
 }
 
 fn work(common: &Common<'_>, index: usize, plan: &Plan) {
-    #[cfg(all(target_arch = "x86_64", not(countersink_portable)))]
     if index < plan.unregistered {
-        crate::common::libc_rseq::unregister_this_thread();
+        libc_rseq::unregister_this_thread();
     }
     let worker = &common.workers[index];
     // Whoever disturbs gets more of a CPU than each of the many it disturbs.
     // SAFETY: no preconditions; 0 is this thread. Where it fails, storms take longer.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
     // SAFETY: no preconditions.
-    worker.thread.store(unsafe { libc::pthread_self() }, SeqCst);
+    worker
+        .thread
+        .store(unsafe { libc::pthread_self() } as usize, SeqCst);
     let id = rustix::thread::gettid().as_raw_nonzero().get();
     worker.id.store(id, SeqCst);
     common.barrier.wait();
@@ -188,8 +189,9 @@ fn disturb(common: &Common<'_>, plan: &Plan, report: &mut Report) {
     while !reached(report) {
         for worker in &common.workers {
             if plan.signals > 0 {
+                let thread = worker.thread.load(SeqCst) as libc::pthread_t;
                 // SAFETY: the worker waits at the barrier until nobody does this any more.
-                let result = unsafe { libc::pthread_kill(worker.thread.load(SeqCst), SIGUSR1) };
+                let result = unsafe { libc::pthread_kill(thread, SIGUSR1) };
                 assert_eq!(result, 0);
             }
             if plan.moves > 0 {

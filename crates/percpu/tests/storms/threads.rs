@@ -74,10 +74,8 @@ fn key() -> libc::pthread_key_t {
         choice();
         let mut key = 0;
         // SAFETY: the destructor has the right type, and this program is not unloaded.
-        assert_eq!(
-            unsafe { libc::pthread_key_create(&mut key, Some(key_destructor)) },
-            0
-        );
+        let result = unsafe { libc::pthread_key_create(&mut key, Some(key_destructor)) };
+        assert_eq!(result, 0);
         key
     })
 }

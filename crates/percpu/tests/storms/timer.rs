@@ -1,14 +1,14 @@
 //! A timer that signals one thread.
 #![allow(unsafe_code)]
 
-use libc::{c_int, timer_t};
+use libc::{c_int, c_long, timer_t};
 
 /// Sends the thread that started it a signal in each period, until dropped.
 #[derive(Debug)]
 pub(crate) struct Timer(timer_t);
 
 impl Timer {
-    pub(crate) fn start(signal: c_int, period_ns: i64) -> Self {
+    pub(crate) fn start(signal: c_int, period_ns: c_long) -> Self {
         let period = libc::timespec {
             tv_sec: 0,
             tv_nsec: period_ns,
