@@ -52,7 +52,7 @@ pub(crate) fn from_wide(wide: u128) -> [u64; 2] {
 
 /// A function for each operation, which takes the word first.
 macro_rules! operations {
-    ($($(#[$doc:meta])* $name:ident($word:ident $(, $operand:ident: $type:ty)*) -> $result:ty = $body:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($word:ident $(, $operand:ident: $type:ty)* $(,)?) -> $result:ty = $body:expr;)*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
@@ -87,17 +87,21 @@ operations! {
     /// [`Op::StoreMaxUnsigned`](crate::spec::Op::StoreMaxUnsigned): what the word held.
     store_max_unsigned(word, value: u64) -> u64 = unsigned(word).fetch_max(value, Relaxed);
     /// [`Op::AddPair`](crate::spec::Op::AddPair).
-    add_pair(word, n: [u64; 2]) -> () = {
+    add_pair(word, first: u64, second: u64) -> () = {
         let _ = pair(word).fetch_update(AcqRel, Acquire, |held| {
             let [a, b] = from_wide(held);
-            Some(to_wide([a.wrapping_add(n[0]), b.wrapping_add(n[1])]))
+            Some(to_wide([a.wrapping_add(first), b.wrapping_add(second)]))
         });
     };
     /// [`Op::CompareExchangePair`](crate::spec::Op::CompareExchangePair): what the words held.
-    compare_exchange_pair(word, old: [u64; 2], new: [u64; 2]) -> [u64; 2] =
-        match pair(word).compare_exchange(to_wide(old), to_wide(new), AcqRel, Acquire) {
+    compare_exchange_pair(
+        word, old_first: u64, old_second: u64, new_first: u64, new_second: u64
+    ) -> [u64; 2] = {
+        let (old, new) = (to_wide([old_first, old_second]), to_wide([new_first, new_second]));
+        match pair(word).compare_exchange(old, new, AcqRel, Acquire) {
             Ok(held) | Err(held) => from_wide(held),
-        };
+        }
+    };
     /// Both words of a pair at one moment.
     load_pair(word) -> [u64; 2] = from_wide(pair(word).load(Acquire));
 }

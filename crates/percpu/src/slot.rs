@@ -162,7 +162,9 @@ impl<'a, T: Word> Slot<'a, T> {
     ///
     /// # Errors
     /// The value that the lane held, if another; nothing is stored then. An attempt that was aborted
-    /// is repeated, so a mismatch was really seen.
+    /// is repeated, so a mismatch was really seen. After 16 of them in a row the lane is the shared
+    /// one, so a loop that waits for a lane to hold something must take what it finds from the error,
+    /// as any compare-exchange loop does.
     #[inline(always)]
     pub fn compare_exchange(&self, old: T, new: T) -> Result<T, T> {
         let held = operate!(
@@ -325,7 +327,8 @@ impl<'a, T: Word> PairSlot<'a, T> {
     /// Adds to both words at once, each wrapping.
     #[inline(always)]
     pub fn add(&self, n: [T; 2]) {
-        operate!(self, add_pair(n: [u64; 2] = n.map(T::to_bits)) -> ());
+        let [first, second] = n.map(T::to_bits);
+        operate!(self, add_pair(a: u64 = first, b: u64 = second) -> ());
     }
 
     /// Stores `new` if the lane holds `old` in both words, and returns `old`.
@@ -334,12 +337,10 @@ impl<'a, T: Word> PairSlot<'a, T> {
     /// What the lane held, if it differed in either; nothing is stored then.
     #[inline(always)]
     pub fn compare_exchange(&self, old: [T; 2], new: [T; 2]) -> Result<[T; 2], [T; 2]> {
+        let ([a, b], [c, d]) = (old.map(T::to_bits), new.map(T::to_bits));
         let held = operate!(
             self,
-            compare_exchange_pair(
-                a: [u64; 2] = old.map(T::to_bits),
-                b: [u64; 2] = new.map(T::to_bits)
-            ) -> [u64; 2]
+            compare_exchange_pair(w: u64 = a, x: u64 = b, y: u64 = c, z: u64 = d) -> [u64; 2]
         );
         let held = held.map(T::from_bits);
         if held == old { Ok(held) } else { Err(held) }

@@ -145,8 +145,8 @@ probes! {
     store_min_signed(slot: Slot<'_, i64>, v: i64) -> bool = slot.store_min(v); 16, 3;
     store_max_signed(slot: Slot<'_, i64>, v: i64) -> bool = slot.store_max(v); 16, 3;
     add_unless(slot: Slot<'_>, n: u64, guard: &AtomicU64) -> bool = slot.add_unless(n, guard); 16, 3;
-    add_pair(pair: PairSlot<'_>, a: u64, b: u64) = pair.add([a, b]); 16, 1;
-    compare_exchange_pair(pair: PairSlot<'_>, old: &[u64; 2], new: &[u64; 2]) -> bool = pair.compare_exchange(*old, *new).is_ok(); 36, 4;
+    add_pair(pair: PairSlot<'_>, a: u64, b: u64) = pair.add([a, b]); 14, 1;
+    compare_exchange_pair(pair: PairSlot<'_>, old: &[u64; 2], new: &[u64; 2]) -> bool = pair.compare_exchange(*old, *new).is_ok(); 34, 4;
     local_inc(local: &Local) = local.inc(); 1, 0;
     local_add(local: &Local, n: i64) = local.add(n); 1, 0;
     local_add_return(local: &Local, n: i64) -> i64 = local.add_return(n); 3, 0;

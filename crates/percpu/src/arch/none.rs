@@ -43,6 +43,6 @@ no_lane! {
     store_max_signed(value: u64) -> u64;
     store_max_unsigned(value: u64) -> u64;
     add_unless(n: u64, guard: *const u64) -> u64;
-    add_pair(n: [u64; 2]) -> ();
-    compare_exchange_pair(old: [u64; 2], new: [u64; 2]) -> [u64; 2];
+    add_pair(first: u64, second: u64) -> ();
+    compare_exchange_pair(old_first: u64, old_second: u64, new_first: u64, new_second: u64) -> [u64; 2];
 }

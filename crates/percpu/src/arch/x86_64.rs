@@ -20,9 +20,8 @@
 //! distance, never negative, when the section ran to its end.
 #![allow(unsafe_code)]
 
-use core::arch::x86_64::__m128i;
+use core::arch::x86_64::{__m128i, _mm_set_epi64x};
 use core::arch::{asm, global_asm};
-use core::mem::transmute;
 
 use super::{At, Attempt};
 
@@ -385,9 +384,12 @@ pub(crate) unsafe fn add_unless(at: At, n: u64, guard: *const u64) -> Attempt<u6
 }
 
 /// [`Op::AddPair`](crate::spec::Op::AddPair).
+///
+/// # Safety
+/// As [`inc`].
 #[inline(always)]
-pub(crate) unsafe fn add_pair(at: At, n: [u64; 2]) -> Attempt<()> {
-    // SAFETY: as above; `[u64; 2]` and `__m128i` are 16 bytes in which every bit pattern is valid.
+pub(crate) unsafe fn add_pair(at: At, first: u64, second: u64) -> Attempt<()> {
+    // SAFETY: the caller's promise.
     unsafe {
         section!(
             [
@@ -398,7 +400,7 @@ pub(crate) unsafe fn add_pair(at: At, n: [u64; 2]) -> Attempt<()> {
                 "movdqa xmmword ptr [{word} + {t}], {sum}",
             ],
             word = in(reg) at.word, area = in(reg) at.area(), lanes = in(reg) at.lanes(),
-            n = in(xmm_reg) transmute::<[u64; 2], __m128i>(n),
+            n = in(xmm_reg) pair(first, second),
             sum = out(xmm_reg) _,
         );
     }
@@ -406,14 +408,19 @@ pub(crate) unsafe fn add_pair(at: At, n: [u64; 2]) -> Attempt<()> {
 }
 
 /// [`Op::CompareExchangePair`](crate::spec::Op::CompareExchangePair): what the words held.
+///
+/// # Safety
+/// As [`inc`].
 #[inline(always)]
 pub(crate) unsafe fn compare_exchange_pair(
     at: At,
-    old: [u64; 2],
-    new: [u64; 2],
+    old_first: u64,
+    old_second: u64,
+    new_first: u64,
+    new_second: u64,
 ) -> Attempt<[u64; 2]> {
     let (held0, held1): (u64, u64);
-    // SAFETY: as above.
+    // SAFETY: the caller's promise.
     let t = unsafe {
         section_with_result!(
             [
@@ -429,12 +436,23 @@ pub(crate) unsafe fn compare_exchange_pair(
                 "movdqa xmmword ptr [{word} + {t}], {new}",
             ],
             word = in(reg) at.word, area = in(reg) at.area(), lanes = in(reg) at.lanes(),
-            old0 = in(reg) old[0],
-            old1 = in(reg) old[1],
-            new = in(xmm_reg) transmute::<[u64; 2], __m128i>(new),
+            old0 = in(reg) old_first,
+            old1 = in(reg) old_second,
+            new = in(xmm_reg) pair(new_first, new_second),
             held0 = out(reg) held0,
             held1 = out(reg) held1,
         )
     };
     attempt(t, [held0, held1])
+}
+
+/// Two words in one register, as they lie in memory. They come and go as two numbers, so that they
+/// are put together in registers, not in memory.
+#[inline(always)]
+fn pair(first: u64, second: u64) -> __m128i {
+    // SAFETY: SSE2 is part of x86-64.
+    #[allow(unused_unsafe, reason = "safe where the target feature is known")]
+    unsafe {
+        _mm_set_epi64x(second as i64, first as i64)
+    }
 }
