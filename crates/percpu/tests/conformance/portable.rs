@@ -1,6 +1,8 @@
 //! Lanes by thread.
 
-use countersink_percpu::{Lane, Mechanism, Segment, choice};
+#[cfg(target_os = "linux")]
+use countersink_percpu::Lane;
+use countersink_percpu::{Mechanism, Segment, choice};
 
 use crate::suite::{self, Expected};
 
@@ -24,6 +26,7 @@ fn operations() {
 /// As many new threads as lanes: each lane gets one.
 ///
 /// Other tests deal out lanes meanwhile, so this one runs in a process of its own where it can.
+#[cfg(target_os = "linux")]
 fn spread() -> u64 {
     let segment = Segment::private().expect("memory");
     for round in 1..=3 {

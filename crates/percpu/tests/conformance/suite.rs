@@ -35,6 +35,10 @@ const EDGES: [u64; 9] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// On this lane.
+    #[cfg_attr(
+        not(all(target_os = "linux", not(countersink_portable))),
+        allow(dead_code, reason = "no thread can be told to use one")
+    )]
     Lane(Lane),
     /// On some CPU lane, always the same.
     AnyCpuLane,
