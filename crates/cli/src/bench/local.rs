@@ -7,6 +7,8 @@ use countersink_experiments::local::{COLUMNS, HOT, ITERATIONS, LEN, STRIDE, Sum,
 use countersink_harness::result::{ExperimentResult, PointResult};
 use countersink_harness::stats::Ratio;
 
+use crate::output::wrap;
+
 use super::table::{figure, find, median, numbers, ratio};
 
 /// The rows of the first table.
@@ -98,14 +100,14 @@ fn cell(points: &[PointResult], key: (&str, &str, &str, usize), normalize: bool)
 }
 
 fn memory_line() -> String {
-    let mb = |bytes: usize| format!("{:.0} MB", bytes as f64 / LEN as f64);
     let parts = memory()
         .into_iter()
-        .map(|(way, bytes)| format!("{way} {}", mb(bytes)));
-    format!(
-        "\nmemory of the {LEN} counters: {} (all lanes, of which a thread touches its CPU's)\n",
+        .map(|(way, bytes)| format!("{way} {} MB", bytes >> 20));
+    let text = format!(
+        "memory of the {LEN} counters: {} in all lanes, of which a thread touches its CPU's",
         parts.collect::<Vec<_>>().join(", ")
-    )
+    );
+    format!("\n{}", wrap(&text, 0))
 }
 
 /// Whether the alias for this architecture was the fastest of the seed's ways here.
@@ -143,7 +145,10 @@ fn local_count(points: &[PointResult]) -> String {
         ),
         _ => format!("here these were faster: {}", list(&slower)),
     };
-    format!("LocalCount is {alias} on this architecture: {verdict}\n")
+    wrap(
+        &format!("LocalCount is {alias} on this architecture: {verdict}"),
+        0,
+    )
 }
 
 fn shared_table(points: &[PointResult]) -> String {

@@ -9,6 +9,7 @@ use countersink_harness::result::PointResult;
 use indicatif::ProgressBar;
 
 use super::table::{figure, numbers};
+use crate::output::wrap;
 
 /// The seed's five machines as ratios to local_t, ours behind them, and the orderings.
 pub(super) fn render_machines(points: &[PointResult]) -> String {
@@ -68,7 +69,7 @@ fn orderings_line(published: &Published, points: &[PointResult], irqsave: &str) 
     );
     let reversed: Vec<String> = of(Verdict::Reversed).map(describe).collect();
     if !reversed.is_empty() {
-        text += &format!("  reversed: {}\n", reversed.join("; "));
+        text += &wrap(&format!("reversed: {}", reversed.join("; ")), 2);
     }
     text
 }

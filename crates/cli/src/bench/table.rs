@@ -68,7 +68,15 @@ pub(super) fn find<'a>(
 /// What the numbers were measured on.
 pub(super) fn machine(machine: &Machine, measured: Option<&ExperimentResult>) -> String {
     let known = |field: &Option<String>| field.clone().unwrap_or_else(|| "unknown".to_owned());
-    let pinned = measured.is_some_and(|measured| measured.points.iter().all(|point| point.pinned));
+    let points = measured.map_or(&[][..], |measured| &measured.points);
+    let threads = match (
+        points.iter().all(|point| point.pinned),
+        points.iter().any(|point| point.oversubscribed),
+    ) {
+        (false, _) => "not all pinned",
+        (true, false) => "pinned, one to a CPU",
+        (true, true) => "pinned; more than CPUs where it is said",
+    };
     let mut text = format!(
         "CPU        {}, {} of {} allowed\nkernel     {} {}, clock source {}, huge pages {}\n\
          hypervisor {}, frequency governor {}\nthreads    {}\n",
@@ -81,11 +89,7 @@ pub(super) fn machine(machine: &Machine, measured: Option<&ExperimentResult>) ->
         known(&machine.transparent_hugepages),
         known(&machine.hypervisor),
         known(&machine.governor),
-        if pinned {
-            "pinned, one to a CPU"
-        } else {
-            "not all pinned"
-        },
+        threads,
     );
     for (name, value) in &machine.conditions {
         text += &format!("{name:<10} {value}\n");

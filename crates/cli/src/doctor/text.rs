@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use super::facts::Facts;
+use crate::output::wrap;
 
 /// Sections of aligned lines.
 pub(super) fn render(facts: &Facts) -> String {
@@ -162,9 +163,8 @@ fn known<T: Display>(fact: Option<T>) -> String {
 #[derive(Default)]
 struct Page(String);
 
-/// Where values start, and where advice is wrapped.
+/// Where values start.
 const INDENT: usize = 16;
-const WIDTH: usize = 96;
 
 impl Page {
     fn section(&mut self, title: &str) {
@@ -180,36 +180,8 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// A paragraph, broken between words.
+    /// A paragraph.
     fn text(&mut self, text: &str) {
-        let mut line = String::from(" ");
-        for word in text.split_whitespace() {
-            if line.len() + 1 + word.len() > WIDTH {
-                self.0 += &line;
-                self.0.push('\n');
-                line = String::from(" ");
-            }
-            line.push(' ');
-            line += word;
-        }
-        self.0 += &line;
-        self.0.push('\n');
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn advice_is_broken_between_words() {
-        let mut page = Page::default();
-        page.text(&"word ".repeat(40));
-        assert!(page.0.lines().count() > 1);
-        assert!(
-            page.0
-                .lines()
-                .all(|line| line.len() <= WIDTH && line.starts_with("  word"))
-        );
+        self.0 += &wrap(text, 2);
     }
 }
