@@ -2,7 +2,7 @@
 //! checks the total.
 //!
 //! ```text
-//! cargo run --release --example storm [THREADS_PER_CPU [ADDS]]
+//! cargo run --release -p countersink-percpu --example storm [THREADS_PER_CPU [ADDS]]
 //! ```
 //!
 //! Each of three processes starts 4 threads for each CPU. Each thread adds 1 to the same word 100,000

@@ -24,6 +24,11 @@ mod segment;
 mod slot;
 pub mod spec;
 
+/// The README's example compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub use mechanism::{Choice, Mechanism, Reason, Registrar, RequestError, choice, request};
 pub use membarrier::{Fence, FenceError};
 pub use segment::{Lane, STRIDE, Segment, SegmentError, WORDS};

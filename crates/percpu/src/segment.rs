@@ -229,7 +229,8 @@ impl Segment {
         (index < WORDS).then(|| unsafe { Slot::new(self.at(index)) })
     }
 
-    /// The handle of the words `2 * index` and `2 * index + 1` as a pair; `None` beyond the last.
+    /// The handle of the words `2 * index` and `2 * index + 1` as a pair; `None` beyond the last. They
+    /// are the words that [`slot`](Self::slot) names, and nothing keeps you from naming a word twice.
     #[inline]
     pub fn pair<T: Word>(&self, index: usize) -> Option<PairSlot<'_, T>> {
         // SAFETY: as above; lanes are aligned, and the first word's index is even.

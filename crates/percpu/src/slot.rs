@@ -113,6 +113,9 @@ macro_rules! operate {
 /// that return or compare something see the value *in the lane they ran on*, which is the CPU's, or
 /// the shared lane's; the next call may run on another.
 ///
+/// A lane's value is not the word's: what was stored by [`exchange`](Self::exchange) or
+/// [`compare_exchange`](Self::compare_exchange) is one lane's part of the sum.
+///
 /// Nothing here waits, allocates or makes a system call, but for a thread's first operation where
 /// threads must still be registered, and for the `getcpu` of [`Mechanism::LockedLanes`]. All may be
 /// called from a signal handler.
@@ -182,6 +185,22 @@ impl<'a, T: Word> Slot<'a, T> {
     }
 
     /// Stores the value if it is below the lane's; whether it did.
+    ///
+    /// Lanes begin at 0, so a minimum of `u64` would never be stored. For the smallest of values `v`,
+    /// store the largest of `u64::MAX - v`, and read it with [`values`](Self::values):
+    ///
+    /// ```
+    /// use countersink_percpu::Segment;
+    ///
+    /// let segment = Segment::private()?;
+    /// let fastest = segment.slot::<u64>(0).expect("a word");
+    /// for nanoseconds in [300, 20, 1000] {
+    ///     fastest.store_max(u64::MAX - nanoseconds);
+    /// }
+    /// let smallest = fastest.values().max().map(|kept| u64::MAX - kept);
+    /// assert_eq!(smallest, Some(20));
+    /// # Ok::<(), countersink_percpu::SegmentError>(())
+    /// ```
     #[inline(always)]
     pub fn store_min(&self, value: T) -> bool {
         let bits = value.to_bits();
@@ -192,7 +211,8 @@ impl<'a, T: Word> Slot<'a, T> {
         }
     }
 
-    /// Stores the value if it is above the lane's; whether it did.
+    /// Stores the value if it is above the lane's; whether it did. The largest of all is that of
+    /// [`values`](Self::values); their sum means nothing.
     #[inline(always)]
     pub fn store_max(&self, value: T) -> bool {
         let bits = value.to_bits();
@@ -228,6 +248,13 @@ impl<'a, T: Word> Slot<'a, T> {
         ))
     }
 
+    /// What each lane holds: the shared one and those of the CPUs, without the bias.
+    #[inline]
+    pub fn values(&self) -> impl Iterator<Item = T> {
+        let slot = *self;
+        slot.at.each_lane().filter_map(move |lane| slot.load(lane))
+    }
+
     /// The value: the sum over all lanes and the bias, wrapping.
     ///
     /// A word that only goes up reads as a value that it had between the beginning and the end of
@@ -238,7 +265,7 @@ impl<'a, T: Word> Slot<'a, T> {
         T::from_bits(self.lanes_sum().wrapping_add(bias))
     }
 
-    /// Makes the value another, and returns what it was. Others may add meanwhile, and nothing of it
+    /// Makes the value another, and returns what it was: `replace(0)` is how a counter is reset. Others may add meanwhile, and nothing of it
     /// is lost: it is in the value returned or comes on top of the new one.
     pub fn replace(&self, value: T) -> T {
         let bias = self.bias();
@@ -263,8 +290,8 @@ impl<'a, T: Word> Slot<'a, T> {
 
     #[inline]
     fn lanes_sum(&self) -> u64 {
-        let values = self.at.each_lane().filter_map(|lane| self.load(lane));
-        values.fold(0, |sum, value| sum.wrapping_add(value.to_bits()))
+        self.values()
+            .fold(0, |sum, value| sum.wrapping_add(value.to_bits()))
     }
 }
 
@@ -354,7 +381,8 @@ impl<'a, T: Word> PairSlot<'a, T> {
         Some(unsafe { locked::load_pair(word) }.map(T::from_bits))
     }
 
-    /// The sum over all lanes, wrapping. The two words of each lane belong together.
+    /// The sum over all lanes, wrapping. The two words of each lane belong together. The bias is not
+    /// added: a word that was reset through [`Slot::replace`] still counts here.
     #[inline]
     pub fn sum(&self) -> [T; 2] {
         let pairs = self.at.each_lane().filter_map(|lane| self.load(lane));

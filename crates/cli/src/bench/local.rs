@@ -6,6 +6,7 @@ use countersink_experiments::local::published::{Verdict, find as find_column};
 use countersink_experiments::local::{COLUMNS, HOT, ITERATIONS, LEN, STRIDE, Sum, memory};
 use countersink_harness::result::{ExperimentResult, PointResult};
 use countersink_harness::stats::Ratio;
+use countersink_percpu::WORDS;
 
 use crate::output::wrap;
 
@@ -26,12 +27,19 @@ const REFERENCE: &str = "local";
 pub(super) fn render(measured: &ExperimentResult, sums: &[Sum], normalize: bool) -> String {
     let points = &measured.points;
     let mut text = format!(
-        "Ways to bump a local counter, one thread{}\n\
-         {LEN} counters in turn with a stride of {STRIDE}; cpu_local_inc bumps {HOT} hot words that share \
-         two cache\nlines and is not comparable with the others. loop is the loop alone, subtracted \
-         nowhere.\n\n",
-        unit(normalize),
+        "Ways to bump a local counter, one thread{}\n",
+        unit(normalize)
     );
+    text += &wrap(
+        &format!(
+            "{LEN} counters in turn with a stride of {STRIDE}; cpu_local_inc bumps {HOT} hot words that \
+             share two cache lines and is not comparable with the others. loop is the loop alone, \
+             subtracted nowhere. percpu walks {} segments.",
+            LEN.div_ceil(WORDS)
+        ),
+        0,
+    );
+    text += "\n";
     text += &seed_table(points, normalize);
     text += &memory_line();
     text += &local_count(points);
@@ -54,7 +62,7 @@ fn unit(normalize: bool) -> &'static str {
     if normalize {
         ", as ratios to local (medians)"
     } else {
-        ", ns per iteration (median, reach of its 95 % interval)"
+        ", ns/op (median ± the farther end of its 95 % interval)"
     }
 }
 
@@ -104,7 +112,7 @@ fn memory_line() -> String {
         .into_iter()
         .map(|(way, bytes)| format!("{way} {} MB", bytes >> 20));
     let text = format!(
-        "memory of the {LEN} counters: {} in all lanes, of which a thread touches its CPU's",
+        "memory of the {LEN} counters: {} of address space in all lanes, of which a thread touches its CPU's",
         parts.collect::<Vec<_>>().join(", ")
     );
     format!("\n{}", wrap(&text, 0))
@@ -160,9 +168,9 @@ fn shared_table(points: &[PointResult]) -> String {
     if threads.is_empty() {
         return String::new();
     }
-    let mut text = "\nOne counter shared by all threads, wall ns per operation: time x threads / \
-                    operations\nadd_return returns the lane's value where there are lanes; read sums \
-                    them up.\n\n"
+    let mut text = "\nOne counter shared by all threads, wall ns/op: time x threads / operations\n\
+                    add_return returns the lane's value where there are lanes; read sums them up.\n\
+                    unfair: the slowest thread did less than half as much as the fastest.\n\n"
         .to_owned();
     for op in ["inc", "add", "add_return", "read"] {
         let header = header(
@@ -209,8 +217,7 @@ fn thread_label(shared: &[&PointResult], threads: usize) -> String {
 
 /// The comparisons that the design stands on.
 fn ratios(points: &[PointResult]) -> String {
-    let mut text =
-        "Ratios of medians, with the 95 % interval of the ratios of each round\n\n".to_owned();
+    let mut text = "Ratios of medians, with their 95 % interval over the rounds\n\n".to_owned();
     let shared = points.iter().filter(|point| point.pattern == "shared");
     let threads: BTreeSet<usize> = shared.map(|point| point.threads).collect();
     let mut pairs = vec![("plain", "rotating", 1), ("plain", "hot", 1)];
@@ -250,7 +257,7 @@ fn verdict(found: &Ratio, aim: Option<f64>) -> String {
     let verdict = match found.ci95 {
         Some([_, high]) if high <= aim => "reached",
         Some([low, _]) if low > aim => "missed",
-        _ => "within the noise",
+        _ => "undecided",
     };
     format!("; aim: at most {aim}, {verdict}")
 }

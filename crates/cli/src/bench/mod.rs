@@ -42,7 +42,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = thread_count)]
     threads: Vec<usize>,
 
-    /// Show ratios to local_t instead of times
+    /// Show the one-thread tables as ratios to local
     #[arg(long)]
     normalize: bool,
 
@@ -50,7 +50,8 @@ pub(crate) struct Options {
     #[arg(long)]
     published: bool,
 
-    /// Run the published method as well, faults included, and tell which conclusions survive
+    /// Run the published method as well, faults included, and tell which conclusions survive: about
+    /// two minutes more, however long the rest is
     #[arg(long)]
     as_published: bool,
 

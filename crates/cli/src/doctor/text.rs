@@ -14,7 +14,7 @@ pub(super) fn render(facts: &Facts) -> String {
     memory(&mut page, facts);
     page.section("Advice");
     if facts.advice.is_empty() {
-        page.text("Nothing is missing.");
+        page.text("Nothing is missing for counting.");
     }
     for advice in &facts.advice {
         page.text(advice);
@@ -65,7 +65,7 @@ fn machine(page: &mut Page, facts: &Facts) {
     page.line("CPU", known(machine.cpu_model.as_ref()));
     for flag in &facts.cpu_flags {
         let present = if flag.present { "yes" } else { "no" };
-        page.line(flag.name, format!("{present:<3} {}", flag.matters));
+        page.line(flag.name, format!("{present}: {}", flag.matters));
     }
     page.line(
         "CPUs",
@@ -176,8 +176,9 @@ impl Page {
     }
 
     fn line(&mut self, name: &str, value: impl Display) {
-        self.0 += format!("  {name:<INDENT$}{value}").trim_end();
-        self.0.push('\n');
+        let wrapped = wrap(&value.to_string(), INDENT + 2);
+        let value = wrapped.trim_start();
+        self.0 += &format!("  {name:<INDENT$}{value}");
     }
 
     /// A paragraph.

@@ -213,8 +213,8 @@ impl<'a, const N: usize> View for SegmentsView<'a, N> {
     }
 }
 
-/// What one counter of the percpu way takes in all lanes, in bytes.
-pub fn percpu_bytes() -> usize {
-    let lanes = countersink_percpu::choice().cpus as usize + 2;
-    lanes * PerCpu::BYTES
+/// What so many counters of the percpu way take in all lanes, in bytes of address space.
+pub(super) fn percpu_bytes(count: usize) -> usize {
+    let segment = Segment::bytes(countersink_percpu::choice().cpus).unwrap_or(usize::MAX);
+    segment.saturating_mul(count.div_ceil(WORDS))
 }

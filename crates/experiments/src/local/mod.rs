@@ -35,10 +35,9 @@ use countersink_percpu::local::{Atomic, Local, LocalCounter, PerCpu, TriValue};
 #[cfg(unix)]
 use countersink_percpu::local::{Deferred, Sigmask};
 
-pub use counters::percpu_bytes;
 pub use sums::Sum;
 
-use counters::{InLanes, InSegments, Packed, Spread};
+use counters::{InLanes, InSegments, Packed, Spread, percpu_bytes};
 use floor::{NoCounters, Plain};
 use ops::{Add, AddReturn, InTurn, Inc, Op, Read, Same, Strided, StridedHot, Walk};
 use shared::{LockedLanes, OneWord, Sections, Shared};
@@ -219,6 +218,6 @@ pub fn memory() -> Vec<(&'static str, usize)> {
         (Deferred::NAME, LEN * Deferred::BYTES),
         (TriValue::NAME, LEN * TriValue::BYTES),
         (Local::NAME, LEN * Local::BYTES),
-        (PerCpu::NAME, LEN * percpu_bytes()),
+        (PerCpu::NAME, percpu_bytes(LEN)),
     ]
 }
