@@ -19,6 +19,14 @@ fn run(command: &mut Command) -> String {
     text(command.output().expect("it starts"))
 }
 
+fn fits_a_terminal(text: &str) {
+    let wide: Vec<&str> = text
+        .lines()
+        .filter(|line| line.chars().count() > 100)
+        .collect();
+    assert!(wide.is_empty(), "{wide:#?}");
+}
+
 fn json(command: &mut Command) -> serde_json::Value {
     serde_json::from_str(&run(command)).expect("JSON")
 }
@@ -35,11 +43,7 @@ fn it_has_its_sections_and_fits_a_terminal() {
     ] {
         assert!(text.lines().any(|line| line == section), "{text}");
     }
-    let wide: Vec<&str> = text
-        .lines()
-        .filter(|line| line.chars().count() > 100)
-        .collect();
-    assert!(wide.is_empty(), "{wide:#?}");
+    fits_a_terminal(&text);
 }
 
 #[test]
@@ -59,6 +63,35 @@ fn json_has_the_same_facts_as_numbers() {
     let pins = cfg!(all(target_os = "linux", not(countersink_portable)));
     assert_eq!(facts["machine"]["cpus_allowed"].is_string(), pins);
     assert!(facts["advice"].is_array());
+    for part in [
+        "rseq",
+        "membarrier",
+        "machine",
+        "clock",
+        "perf",
+        "memory",
+        "unknown",
+    ] {
+        assert!(facts[part].is_object(), "{part}");
+    }
+}
+
+/// Every `null` of these has its reason; the rest of the nulls are values.
+#[test]
+fn what_is_not_known_says_why() {
+    let facts = json(&mut doctor(&["--json"]));
+    for fact in [
+        "clocksource",
+        "governor",
+        "cpus_possible",
+        "cpus_allowed",
+        "kernel",
+    ] {
+        let known = !facts["machine"][fact].is_null();
+        let reason = facts["unknown"][format!("machine.{fact}")].as_str();
+        assert_eq!(known, reason.is_none(), "{fact}: {reason:?}");
+        assert!(reason.is_none_or(|reason| !reason.is_empty()), "{fact}");
+    }
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(countersink_portable)))]
@@ -71,7 +104,12 @@ mod linux {
 
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-    use super::{doctor, json, run};
+    use super::{doctor, fits_a_terminal, json, run};
+
+    /// With the line breaks gone, so that sentences can be looked for.
+    fn prose(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
 
     #[test]
     fn the_library_registers_threads_where_the_c_library_does_not() {
@@ -79,7 +117,9 @@ mod linux {
         let facts = json(doctor(&["--json"]).env(off.0, off.1));
         assert_eq!(facts["mechanism"]["name"], "rseq");
         assert_eq!(facts["mechanism"]["registrar"], "own");
-        assert!(run(doctor(&[]).env(off.0, off.1)).contains("this library, each thread"));
+        let text = run(doctor(&[]).env(off.0, off.1));
+        fits_a_terminal(&text);
+        assert!(prose(&text).contains("this library, each thread"), "{text}");
     }
 
     #[test]
@@ -92,6 +132,8 @@ mod linux {
             assert_eq!(facts["mechanism"]["name"], "locked_lanes");
             assert_eq!(facts["mechanism"]["refused_errno"], error);
             let text = run(refuse_rseq(&mut doctor(&[]), error));
+            fits_a_terminal(&text);
+            let text = prose(&text);
             assert!(
                 text.contains("locked operations on per-CPU lanes, because the kernel refused")
             );

@@ -1,10 +1,13 @@
 //! The facts, in the form in which `--json` prints them.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use countersink_harness::machine::Machine;
 use countersink_percpu::{Fence, Mechanism, Reason, Registrar, Segment, choice};
 use serde::Serialize;
 
-use super::{advice, cpu, os};
+use super::{advice, cpu, os, unknown};
 
 /// The name of the form.
 const SCHEMA: &str = "countersink-doctor/1";
@@ -22,7 +25,7 @@ pub(super) struct Facts {
     pub(super) membarrier: Membarrier,
     /// As in the results of `bench`.
     pub(super) machine: Machine,
-    /// What the CPU can do, of what matters here; `null` where it does not tell.
+    /// What the CPU can do, of what matters here; empty where it does not tell.
     pub(super) cpu_flags: Vec<Flag>,
     /// Reading time.
     pub(super) clock: Clock,
@@ -30,6 +33,8 @@ pub(super) struct Facts {
     pub(super) perf: Perf,
     /// Memory.
     pub(super) memory: Memory,
+    /// Why facts are not known, by their path, such as `machine.governor`.
+    pub(super) unknown: BTreeMap<&'static str, String>,
     /// What could be better, and how.
     pub(super) advice: Vec<String>,
 }
@@ -61,7 +66,7 @@ pub(super) struct Rseq {
     /// How it must be aligned (auxiliary vector); `null` before Linux 6.3.
     pub(super) alignment_bytes: Option<u64>,
     /// The C library's `__rseq_size`: 0 if it does not register threads, `null` if it does not know of
-    /// rseq.
+    /// rseq or the program is static.
     pub(super) libc_size_bytes: Option<u32>,
 }
 
@@ -139,8 +144,10 @@ impl Facts {
             perf: os::perf(),
             memory: os::memory(),
             machine,
+            unknown: BTreeMap::new(),
             advice: Vec::new(),
         };
+        facts.unknown = unknown::reasons(&facts, Path::new("/"));
         facts.advice = advice::of(&facts);
         facts
     }

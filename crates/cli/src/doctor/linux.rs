@@ -3,7 +3,9 @@
 
 use std::fs;
 use std::io;
+use std::ptr;
 
+use libc::{c_long, c_ulong};
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{MembarrierQuery, membarrier_query};
 
@@ -12,8 +14,8 @@ use super::facts::{Memory, Perf, Rseq};
 const AVAILABLE: &str = "available";
 
 /// Keys of the auxiliary vector that libc does not name yet.
-const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
-const AT_RSEQ_ALIGN: libc::c_ulong = 28;
+const AT_RSEQ_FEATURE_SIZE: c_ulong = 27;
+const AT_RSEQ_ALIGN: c_ulong = 28;
 
 /// Restartable sequences.
 pub(super) fn rseq() -> Rseq {
@@ -27,8 +29,10 @@ pub(super) fn rseq() -> Rseq {
 
 /// A call that can only fail: how it fails tells whether the system call is there.
 fn rseq_call() -> String {
+    let (area, size, flags, signature) =
+        (ptr::null::<u8>(), 0 as c_ulong, 0 as c_ulong, 0 as c_ulong);
     // SAFETY: no area, so nothing is registered: EINVAL where rseq is known.
-    unsafe { libc::syscall(libc::SYS_rseq, 0, 0, 0, 0) };
+    unsafe { libc::syscall(libc::SYS_rseq, area, size, flags, signature) };
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
         Some(libc::EINVAL) => "present".to_owned(),
@@ -38,10 +42,29 @@ fn rseq_call() -> String {
     }
 }
 
-fn auxiliary(key: libc::c_ulong) -> Option<u64> {
+fn auxiliary(key: c_ulong) -> Option<u64> {
     // SAFETY: no preconditions.
     let value = unsafe { libc::getauxval(key) };
     (value != 0).then_some(value)
+}
+
+/// What to do about a refused registration.
+pub(super) fn refusal(errno: u16) -> &'static str {
+    match i32::from(errno) {
+        libc::EPERM | libc::EACCES => {
+            "Under a container or sandbox, allow the system call rseq in its seccomp profile; old \
+             profiles do not know it."
+        }
+        libc::ENOSYS => {
+            "The kernel is older than Linux 4.18 or built without CONFIG_RSEQ, or a seccomp profile \
+             hides the system call rseq; old profiles do not know it."
+        }
+        libc::EINVAL | libc::EBUSY => {
+            "Something else in this process has probably registered the thread, which can be done \
+             once; let the C library do it."
+        }
+        _ => "The error number says why.",
+    }
 }
 
 /// The C library's `__rseq_size`, by name: it may not have one.
@@ -102,10 +125,20 @@ fn perf_event(config: u64) -> String {
         TYPE << 32 | SIZE
     };
     let attributes = [first, config, 0, 0, 0, FLAGS, 0, 0];
+    // The C library passes whole registers on, so each argument fills one.
+    let (this_process, any_cpu, no_group, no_flags) =
+        (0 as c_long, -1 as c_long, -1 as c_long, 0 as c_ulong);
     // SAFETY: the kernel reads the 64 bytes; a descriptor that it returns is closed and used for
     // nothing else.
     let result = unsafe {
-        let event = libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, 0);
+        let event = libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes.as_ptr(),
+            this_process,
+            any_cpu,
+            no_group,
+            no_flags,
+        );
         if event >= 0 {
             libc::close(event as libc::c_int);
         }

@@ -1,12 +1,13 @@
 //! `countersink doctor`: what this machine offers, what is used, and why.
 //!
 //! `--json` prints one object, schema `countersink-doctor/1`, with the fields of [`facts::Facts`]. What
-//! is not known is `null`; nothing fails for want of a fact.
+//! is not known is `null` (lists: empty), with the reason in `unknown`; nothing fails for want of a fact.
 
 mod advice;
 mod cpu;
 mod facts;
 mod text;
+mod unknown;
 
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]

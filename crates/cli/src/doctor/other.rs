@@ -7,6 +7,11 @@ pub(super) fn rseq() -> Rseq {
     Rseq::default()
 }
 
+/// What to do about a refused registration: Linux alone has any.
+pub(super) fn refusal(_errno: u16) -> &'static str {
+    "Restartable sequences need Linux."
+}
+
 /// The commands of membarrier: Linux has it.
 pub(super) fn membarrier_commands() -> Vec<&'static str> {
     Vec::new()
