@@ -23,6 +23,7 @@ mod os;
 mod segment;
 mod slot;
 pub mod spec;
+mod wide;
 
 /// The README's example compiles and runs.
 #[cfg(doctest)]

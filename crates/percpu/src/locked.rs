@@ -8,7 +8,7 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicI64, AtomicU64};
 
-use portable_atomic::AtomicU128;
+use crate::wide;
 
 /// The word as an atomic.
 ///
@@ -25,29 +25,6 @@ unsafe fn unsigned<'a>(word: *mut u64) -> &'a AtomicU64 {
 unsafe fn signed<'a>(word: *mut u64) -> &'a AtomicI64 {
     // SAFETY: as above; i64 and u64 have one layout.
     unsafe { AtomicI64::from_ptr(word.cast()) }
-}
-
-/// # Safety
-/// As [`unsigned`].
-unsafe fn pair<'a>(word: *mut u64) -> &'a AtomicU128 {
-    // SAFETY: as above; pairs are 16-byte aligned.
-    unsafe { AtomicU128::from_ptr(word.cast()) }
-}
-
-/// Two words as they lie in memory.
-pub(crate) fn to_wide(words: [u64; 2]) -> u128 {
-    let [a, b] = words.map(u64::to_ne_bytes);
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&a);
-    bytes[8..].copy_from_slice(&b);
-    u128::from_ne_bytes(bytes)
-}
-
-/// The words of [`to_wide`].
-pub(crate) fn from_wide(wide: u128) -> [u64; 2] {
-    let bytes = wide.to_ne_bytes();
-    let word = |at: usize| u64::from_ne_bytes(core::array::from_fn(|i| bytes[at + i]));
-    [word(0), word(8)]
 }
 
 /// A function for each operation, which takes the word first.
@@ -88,22 +65,21 @@ operations! {
     store_max_unsigned(word, value: u64) -> u64 = unsigned(word).fetch_max(value, Relaxed);
     /// [`Op::AddPair`](crate::spec::Op::AddPair).
     add_pair(word, first: u64, second: u64) -> () = {
-        let _ = pair(word).fetch_update(AcqRel, Acquire, |held| {
-            let [a, b] = from_wide(held);
-            Some(to_wide([a.wrapping_add(first), b.wrapping_add(second)]))
-        });
+        let mut held = wide::load(word);
+        loop {
+            let sums = [held[0].wrapping_add(first), held[1].wrapping_add(second)];
+            let found = wide::compare_exchange(word, held, sums);
+            if found == held {
+                break;
+            }
+            held = found;
+        }
     };
     /// [`Op::CompareExchangePair`](crate::spec::Op::CompareExchangePair): what the words held.
     compare_exchange_pair(
         word, old_first: u64, old_second: u64, new_first: u64, new_second: u64
-    ) -> [u64; 2] = {
-        let (old, new) = (to_wide([old_first, old_second]), to_wide([new_first, new_second]));
-        match pair(word).compare_exchange(old, new, AcqRel, Acquire) {
-            Ok(held) | Err(held) => from_wide(held),
-        }
-    };
-    /// Both words of a pair at one moment.
-    load_pair(word) -> [u64; 2] = from_wide(pair(word).load(Acquire));
+    ) -> [u64; 2] =
+        wide::compare_exchange(word, [old_first, old_second], [new_first, new_second]);
 }
 
 /// [`Op::AddUnless`](crate::spec::Op::AddUnless): what the guard held.

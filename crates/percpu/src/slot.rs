@@ -12,6 +12,7 @@ use crate::arch::{self, At, Attempt};
 use crate::locked;
 use crate::os::Place;
 use crate::segment::{Lane, Segment};
+use crate::wide;
 
 /// After so many attempts in a row that did not commit, an operation completes on the shared lane.
 ///
@@ -378,7 +379,7 @@ impl<'a, T: Word> PairSlot<'a, T> {
     pub fn load(&self, lane: Lane) -> Option<[T; 2]> {
         let word = self.at.in_lane(lane)?;
         // SAFETY: a pair of the segment, which is mapped as long as the handle lives.
-        Some(unsafe { locked::load_pair(word) }.map(T::from_bits))
+        Some(unsafe { wide::load(word) }.map(T::from_bits))
     }
 
     /// The sum over all lanes, wrapping. The two words of each lane belong together. The bias is not

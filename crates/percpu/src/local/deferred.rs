@@ -186,7 +186,11 @@ fn run_pending(thread: &Thread) {
 ///
 /// # Errors
 /// Those of `sigaction`: no such signal, or one that cannot be handled.
-pub fn install(signal: c_int, handler: fn(c_int)) -> io::Result<()> {
+///
+/// # Safety
+/// The handler does only what is async-signal-safe: it must not look at what the interrupted code may
+/// be in the middle of changing.
+pub unsafe fn install(signal: c_int, handler: fn(c_int)) -> io::Result<()> {
     let Some(entry) = usize::try_from(signal)
         .ok()
         .and_then(|signal| HANDLERS.get(signal))

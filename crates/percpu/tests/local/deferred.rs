@@ -5,7 +5,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use countersink_percpu::local::deferred::{install, masked};
+use countersink_percpu::local::deferred::{self, masked};
 use libc::{SIGKILL, SIGURG, SIGUSR1, SIGUSR2, SIGWINCH, c_int};
 
 use crate::signals::{exclusive, raise};
@@ -16,6 +16,11 @@ static LENGTH: AtomicUsize = AtomicUsize::new(0);
 
 fn log(signal: c_int) {
     LOG[LENGTH.fetch_add(1, SeqCst)].store(signal as usize, SeqCst);
+}
+
+fn install(signal: c_int, handler: fn(c_int)) -> io::Result<()> {
+    // SAFETY: the handlers here touch atomics only, and end the process where they panic.
+    unsafe { deferred::install(signal, handler) }
 }
 
 /// What ran since the last call.

@@ -41,7 +41,8 @@ pub(crate) fn install(signal: c_int, entry: Entry, handler: fn(c_int)) {
     match entry {
         Entry::Plain => act(signal, plain),
         Entry::Context => act(signal, in_context),
-        Entry::Deferred => deferred::install(signal, body).expect("a signal to handle"),
+        // SAFETY: the bodies here are made for handlers.
+        Entry::Deferred => unsafe { deferred::install(signal, body) }.expect("a signal to handle"),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Entry::Reference => act(signal, in_reference_context),
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

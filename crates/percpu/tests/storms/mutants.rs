@@ -12,7 +12,7 @@ use crate::exact::SIGNALS;
 use crate::storm::{Plan, storm};
 
 /// How often a storm may miss a mistake before the test fails.
-const TRIES: usize = 20;
+const TRIES: usize = 40;
 
 /// The word of the lane of CPU 0, and where the C library has a thread's area.
 #[derive(Clone, Copy, Debug)]
@@ -262,7 +262,7 @@ fn a_cpu_found_outside_is_found() {
     let plan = Plan {
         workers_per_cpu: 2,
         operations: 2_000_000,
-        moves: 400,
+        moves: 2_000,
         ..Plan::default()
     };
     let alone = cpus::allowed().len() < 2;

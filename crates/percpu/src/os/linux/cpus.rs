@@ -15,7 +15,7 @@ fn read_possible() -> Option<u32> {
     let path = c"/sys/devices/system/cpu/possible";
     let file =
         rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let mut buffer = [0; 1024];
+    let mut buffer = [0; 512];
     let length = rustix::io::read(&file, &mut buffer).ok()?;
     // A list that fills the buffer may have been cut in the middle of a number.
     (length < buffer.len()).then(|| parse_list_end(&buffer[..length]))?
@@ -29,8 +29,12 @@ fn parse_list_end(list: &[u8]) -> Option<u32> {
 }
 
 /// Without /sys: the kernel's CPU masks hold every possible CPU, rounded up to whole words.
+///
+/// Apart from its caller, and with room for 8,192 CPUs only: a handler's stack may be small.
+#[cold]
+#[inline(never)]
 fn kernel_mask_bits() -> u32 {
-    let mut mask = [0_u64; 1024];
+    let mut mask = [0_u64; 128];
     // SAFETY: the kernel writes at most the given number of bytes to the buffer.
     let bytes = unsafe {
         libc::syscall(

@@ -145,6 +145,10 @@ unsafe extern "C" fn at_thread_end(_: *mut c_void) {
 }
 
 fn rseq(area: &'static Area, flags: i32) -> Result<(), u16> {
+    // SAFETY: the C library's error number of this thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above. A handler that counts must leave the number as it was.
+    let before = unsafe { *errno };
     // SAFETY: the area is 32 bytes, 32-byte aligned, and unregistered before its thread's memory goes.
     let result = unsafe {
         libc::syscall(
@@ -158,8 +162,9 @@ fn rseq(area: &'static Area, flags: i32) -> Result<(), u16> {
     if result == 0 {
         return Ok(());
     }
-    // SAFETY: the C library's error number of this thread.
-    Err(unsafe { *libc::__errno_location() } as u16)
+    // SAFETY: as above.
+    let error = unsafe { errno.replace(before) };
+    Err(error as u16)
 }
 
 /// The key whose destructor is [`at_thread_end`], made at the first call; 0 stands for none yet.
