@@ -63,7 +63,8 @@ pub struct Choice {
     pub mechanism: Mechanism,
     /// Why.
     pub reason: Reason,
-    /// How many CPU lanes each segment has: the largest possible CPU number and one.
+    /// How many CPU lanes each segment has: the largest possible CPU number and one, or the size of
+    /// the kernel's CPU masks where `/sys` does not tell.
     pub cpus: u32,
 }
 

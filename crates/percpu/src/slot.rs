@@ -228,7 +228,8 @@ impl<'a, T: Word> Slot<'a, T> {
     ///
     /// The guard is loaded, as an acquire, by the same attempt that adds. So once whoever raised it
     /// has called [`Fence::all_cpus`](crate::Fence::all_cpus), no CPU lane grows any more. On the
-    /// shared lane an add may be there for a moment and be taken back.
+    /// shared lane, and on locked lanes, an add may be there for a moment and be taken back: raise the
+    /// guard with `SeqCst` there, before reading the lanes.
     #[inline(always)]
     pub fn add_unless(&self, n: T, guard: &AtomicU64) -> bool {
         let seen = operate!(
