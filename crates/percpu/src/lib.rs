@@ -13,6 +13,7 @@
 compile_error!("countersink-percpu needs 64-bit atomic operations");
 
 mod arch;
+mod block;
 #[cfg(countersink_inject)]
 pub mod inject;
 pub mod local;
@@ -30,7 +31,8 @@ mod wide;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+pub use block::{Block, BlockCell, Published};
 pub use mechanism::{Choice, Mechanism, Reason, Registrar, RequestError, choice, request};
 pub use membarrier::{Fence, FenceError};
-pub use segment::{Lane, STRIDE, Segment, SegmentError, WORDS};
+pub use segment::{Lane, STRIDE, Segment, SegmentError, SegmentRef, WORDS};
 pub use slot::{PairSlot, Slot, Slots, Word};

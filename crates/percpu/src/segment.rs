@@ -1,6 +1,7 @@
 //! Memory in lanes: one for each possible CPU, and two more.
 #![allow(unsafe_code)]
 
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::io;
 
@@ -96,8 +97,26 @@ impl At {
 #[derive(Debug)]
 pub struct Segment {
     mapping: Mapping,
+    lanes: Lanes,
+}
+
+/// A [`Segment`] in memory that somebody else keeps for `'a`. Copy it freely.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentRef<'a> {
+    start: NonNull<u8>,
+    lanes: Lanes,
+    memory: PhantomData<&'a Segment>,
+}
+
+// SAFETY: what can be reached through it are handles, which may be used from any thread.
+unsafe impl Send for SegmentRef<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for SegmentRef<'_> {}
+
+/// What handles carry besides the word; see [`At`].
+#[derive(Clone, Copy, Debug)]
+struct Lanes {
     mechanism: Mechanism,
-    /// What handles carry; see [`At`].
     area: i32,
     lanes: u32,
 }
@@ -182,17 +201,9 @@ impl Segment {
     }
 
     fn new(mapping: Mapping, cpus: u32, mechanism: Mechanism) -> Self {
-        let own = choice();
-        let (area, writer) = match mechanism {
-            Mechanism::Rseq if own.mechanism == Mechanism::Rseq => (own.area(), SECTIONS),
-            Mechanism::Rseq => (closed_area(), SHARED_ONLY),
-            Mechanism::LockedLanes | Mechanism::ThreadLanes => (closed_area(), LOCKED),
-        };
         Segment {
             mapping,
-            mechanism,
-            area,
-            lanes: cpus | writer,
+            lanes: Lanes::new(cpus, mechanism),
         }
     }
 
@@ -214,47 +225,117 @@ impl Segment {
 
     /// How many CPU lanes it has.
     pub fn cpus(&self) -> u32 {
-        self.lanes & COUNT
+        self.by_ref().cpus()
     }
 
     /// What writes its CPU lanes.
     pub fn mechanism(&self) -> Mechanism {
-        self.mechanism
+        self.by_ref().mechanism()
     }
 
     /// The handle of a word; `None` from [`WORDS`] on.
     #[inline]
     pub fn slot<T: Word>(&self, index: usize) -> Option<Slot<'_, T>> {
-        // SAFETY: the word is one of this segment's, and the handle borrows the segment.
-        (index < WORDS).then(|| unsafe { Slot::new(self.at(index)) })
+        self.by_ref().slot(index)
     }
 
     /// The handle of the words `2 * index` and `2 * index + 1` as a pair; `None` beyond the last. They
     /// are the words that [`slot`](Self::slot) names, and nothing keeps you from naming a word twice.
     #[inline]
     pub fn pair<T: Word>(&self, index: usize) -> Option<PairSlot<'_, T>> {
-        // SAFETY: as above; lanes are aligned, and the first word's index is even.
-        (index < WORDS / 2).then(|| unsafe { PairSlot::new(self.at(2 * index)) })
+        self.by_ref().pair(index)
     }
 
     /// The handle of `count` words from `first` on; `None` if they are not all below [`WORDS`].
     #[inline]
     pub fn slots<T: Word>(&self, first: usize, count: usize) -> Option<Slots<'_, T>> {
+        self.by_ref().slots(first, count)
+    }
+
+    /// Where the mapping starts.
+    pub fn as_ptr(&self) -> NonNull<u8> {
+        self.mapping.start()
+    }
+
+    /// The same without the memory.
+    #[inline]
+    pub fn by_ref(&self) -> SegmentRef<'_> {
+        SegmentRef {
+            start: self.mapping.start(),
+            lanes: self.lanes,
+            memory: PhantomData,
+        }
+    }
+}
+
+impl<'a> SegmentRef<'a> {
+    /// A segment in memory that is there already, such as a part of a larger mapping.
+    ///
+    /// # Safety
+    /// From `start` on, a multiple of [`STRIDE`], there are [`Segment::bytes`] for so many CPUs,
+    /// readable and writable for `'a`. Everyone who writes there does it through segments with this
+    /// number of CPUs and this mechanism; `cpus` is at least 1 and below 2^20.
+    pub unsafe fn new(start: NonNull<u8>, cpus: u32, mechanism: Mechanism) -> Self {
+        SegmentRef {
+            start,
+            lanes: Lanes::new(cpus, mechanism),
+            memory: PhantomData,
+        }
+    }
+
+    /// How many CPU lanes it has.
+    pub fn cpus(self) -> u32 {
+        self.lanes.lanes & COUNT
+    }
+
+    /// What writes its CPU lanes.
+    pub fn mechanism(self) -> Mechanism {
+        self.lanes.mechanism
+    }
+
+    /// As [`Segment::slot`].
+    #[inline]
+    pub fn slot<T: Word>(self, index: usize) -> Option<Slot<'a, T>> {
+        // SAFETY: the word is one of this segment's, and the handle lives as long as the memory.
+        (index < WORDS).then(|| unsafe { Slot::new(self.at(index)) })
+    }
+
+    /// As [`Segment::pair`].
+    #[inline]
+    pub fn pair<T: Word>(self, index: usize) -> Option<PairSlot<'a, T>> {
+        // SAFETY: as above; lanes are aligned, and the first word's index is even.
+        (index < WORDS / 2).then(|| unsafe { PairSlot::new(self.at(2 * index)) })
+    }
+
+    /// As [`Segment::slots`].
+    #[inline]
+    pub fn slots<T: Word>(self, first: usize, count: usize) -> Option<Slots<'a, T>> {
         let fit = first.checked_add(count).is_some_and(|end| end <= WORDS);
         // SAFETY: as above, for all of the words.
         fit.then(|| unsafe { Slots::new(self.at(first), count) })
     }
 
     #[inline(always)]
-    fn at(&self, index: usize) -> At {
+    fn at(self, index: usize) -> At {
         let offset = OTHER_LANES * STRIDE + index * size_of::<u64>();
-        let word = self.mapping.start().as_ptr().wrapping_add(offset).cast();
-        At::new(word, self.area, self.lanes)
+        let word = self.start.as_ptr().wrapping_add(offset).cast();
+        At::new(word, self.lanes.area, self.lanes.lanes)
     }
+}
 
-    /// Where the mapping starts.
-    pub fn as_ptr(&self) -> NonNull<u8> {
-        self.mapping.start()
+impl Lanes {
+    fn new(cpus: u32, mechanism: Mechanism) -> Self {
+        let own = choice();
+        let (area, writer) = match mechanism {
+            Mechanism::Rseq if own.mechanism == Mechanism::Rseq => (own.area(), SECTIONS),
+            Mechanism::Rseq => (closed_area(), SHARED_ONLY),
+            Mechanism::LockedLanes | Mechanism::ThreadLanes => (closed_area(), LOCKED),
+        };
+        Lanes {
+            mechanism,
+            area,
+            lanes: cpus | writer,
+        }
     }
 }
 

@@ -316,11 +316,27 @@ impl<'a, T: Word> Slots<'a, T> {
         }
     }
 
+    /// The first of them.
+    #[inline(always)]
+    pub(crate) fn at(&self) -> At {
+        self.at
+    }
+
     /// The handle of one of the words; `None` from [`len`](Self::len) on.
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<Slot<'a, T>> {
         // SAFETY: one of the words that new() was promised.
         (index < self.count).then(|| unsafe { Slot::new(self.at.add(index)) })
+    }
+
+    /// The handle of two of the words, `index` and the next, as a pair; `None` from the last on, or if
+    /// the first is not at an even place in its lane.
+    #[inline(always)]
+    pub fn pair(&self, index: usize) -> Option<PairSlot<'a, T>> {
+        let at = self.at.add(index);
+        let fit = index < self.count && self.count - index >= 2 && is_even(at);
+        // SAFETY: two of the words that new() was promised, aligned.
+        fit.then(|| unsafe { PairSlot::new(at) })
     }
 
     /// How many words there are.
@@ -383,17 +399,76 @@ impl<'a, T: Word> PairSlot<'a, T> {
         Some(unsafe { wide::load(word) }.map(T::from_bits))
     }
 
-    /// The sum over all lanes, wrapping. The two words of each lane belong together. The bias is not
-    /// added: a word that was reset through [`Slot::replace`] still counts here.
+    /// What each lane holds: the shared one and those of the CPUs, without the bias.
+    #[inline]
+    pub fn values(&self) -> impl Iterator<Item = [T; 2]> {
+        let pair = *self;
+        pair.at.each_lane().filter_map(move |lane| pair.load(lane))
+    }
+
+    /// The values: the sums over all lanes and the bias, wrapping. The two words of each lane belong
+    /// together.
     #[inline]
     pub fn sum(&self) -> [T; 2] {
-        let pairs = self.at.each_lane().filter_map(|lane| self.load(lane));
-        let sum = pairs.fold([0_u64; 2], |[a, b], pair| {
+        let bias = self.bias();
+        self.lanes_sum(bias).map(T::from_bits)
+    }
+
+    /// Makes the values others, and returns what they were; both at once. As [`Slot::replace`].
+    pub fn replace(&self, values: [T; 2]) -> [T; 2] {
+        let values = values.map(T::to_bits);
+        // As in Slot::replace(): bias before lanes, and the lanes are never written.
+        let mut before = self.bias();
+        loop {
+            let sum = self.lanes_sum(before);
+            let after: [u64; 2] =
+                core::array::from_fn(|i| before[i].wrapping_sub(sum[i]).wrapping_add(values[i]));
+            match self.exchange_bias(before, after) {
+                Ok(_) => return sum.map(T::from_bits),
+                Err(newer) => before = newer,
+            }
+        }
+    }
+
+    /// Stores `new` in the bias lane if it holds `old` in both words, and returns `old`: for protocols
+    /// that keep something there which is not added to a sum.
+    ///
+    /// # Errors
+    /// What the bias lane held, if it differed in either; nothing is stored then.
+    pub fn compare_exchange_bias(&self, old: [T; 2], new: [T; 2]) -> Result<[T; 2], [T; 2]> {
+        let exchanged = self.exchange_bias(old.map(T::to_bits), new.map(T::to_bits));
+        match exchanged {
+            Ok(held) => Ok(held.map(T::from_bits)),
+            Err(held) => Err(held.map(T::from_bits)),
+        }
+    }
+
+    fn exchange_bias(&self, old: [u64; 2], new: [u64; 2]) -> Result<[u64; 2], [u64; 2]> {
+        let word = self.at.in_lane(Lane::Bias).unwrap_or(self.at.word);
+        // SAFETY: a pair of the segment, which is mapped as long as the handle lives; the bias lane is
+        // written by locked instructions only.
+        let held = unsafe { wide::compare_exchange(word, old, new) };
+        if held == old { Ok(held) } else { Err(held) }
+    }
+
+    fn bias(&self) -> [u64; 2] {
+        self.load(Lane::Bias)
+            .map_or([0; 2], |pair| pair.map(T::to_bits))
+    }
+
+    #[inline]
+    fn lanes_sum(&self, bias: [u64; 2]) -> [u64; 2] {
+        self.values().fold(bias, |[a, b], pair| {
             let [x, y] = pair.map(T::to_bits);
             [a.wrapping_add(x), b.wrapping_add(y)]
-        });
-        sum.map(T::from_bits)
+        })
     }
+}
+
+/// Whether two words from here on can be a pair.
+#[inline(always)]
+fn is_even(at: At) -> bool {
+    at.word.addr().is_multiple_of(2 * size_of::<u64>())
 }
 
 /// What the handles have in common.

@@ -60,6 +60,20 @@ impl At {
         }
     }
 
+    /// What [`parts`](Self::parts) gave.
+    #[inline(always)]
+    pub(crate) fn of_parts(word: *mut u64, lanes_and_area: u64) -> Self {
+        At {
+            word,
+            lanes_and_area,
+        }
+    }
+
+    /// The two registers.
+    pub(crate) fn parts(self) -> (*mut u64, u64) {
+        (self.word, self.lanes_and_area)
+    }
+
     /// The same, so many words further on.
     #[inline(always)]
     pub(crate) fn add(self, words: usize) -> Self {
