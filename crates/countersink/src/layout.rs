@@ -223,6 +223,41 @@ impl Layout {
     }
 }
 
+/// The layout that a region's first bytes describe, if they are those of a whole region of this
+/// version and this machine's byte order. The reader says more exactly what is wrong.
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "no region can be joined")
+)]
+pub(crate) fn of_header(bytes: &[u8]) -> Option<Layout> {
+    let u32_at = |offset: usize| {
+        let field = bytes.get(offset..offset + 4)?;
+        Some(u32::from_ne_bytes(field.try_into().ok()?))
+    };
+    let u64_at = |offset: usize| {
+        let field = bytes.get(offset..offset + 8)?;
+        Some(u64::from_ne_bytes(field.try_into().ok()?))
+    };
+    let layout = Layout::new(
+        u32_at(header::CPUS)?,
+        u32_at(header::ENTRIES)?,
+        u32_at(header::SEGMENTS)?,
+    )?;
+    let agrees = bytes.starts_with(&MAGIC)
+        && u32_at(header::VERSION)? == VERSION
+        && u32_at(header::BYTE_ORDER)? == BYTE_ORDER
+        && u32_at(header::READY)? == 1
+        && u64_at(header::SIZE)? == layout.size()
+        && u32_at(header::STRIDE)? == STRIDE as u32
+        && u32_at(header::GROUPS)? == layout.groups()
+        && u32_at(header::ENTRY_SIZE)? == ENTRY as u32
+        && u64_at(header::INDEX_OFFSET)? == layout.index()
+        && u64_at(header::ENTRIES_OFFSET)? == layout.entries_offset()
+        && u64_at(header::SEGMENTS_OFFSET)? == layout.segments_offset()
+        && u64_at(header::SEGMENT_SIZE)? == layout.segment_size();
+    agrees.then_some(layout)
+}
+
 /// FNV-1a over name, a zero byte, and labels.
 pub(crate) fn hash(name: &[u8], labels: &[u8]) -> u32 {
     let bytes = name.iter().chain(&[0]).chain(labels);

@@ -1,0 +1,76 @@
+//! What kinds of metrics there are.
+
+use crate::layout;
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+    Span,
+    Histogram,
+}
+
+impl Kind {
+    /// The number in an entry.
+    pub(crate) const fn code(self) -> u32 {
+        match self {
+            Kind::Counter => 1,
+            Kind::Gauge => 2,
+            Kind::Span => 3,
+            Kind::Histogram => 4,
+        }
+    }
+
+    /// The kind of a number.
+    pub(crate) const fn of(code: u32) -> Option<Self> {
+        match code {
+            1 => Some(Kind::Counter),
+            2 => Some(Kind::Gauge),
+            3 => Some(Kind::Span),
+            4 => Some(Kind::Histogram),
+            _ => None,
+        }
+    }
+
+    /// The words of a metric; `grouping` is a histogram's grouping power and one, or 0.
+    pub(crate) const fn words(self, grouping: u32) -> usize {
+        let buckets = match grouping {
+            0 => 0,
+            _ => 2 * layout::buckets(grouping - 1),
+        };
+        match self {
+            Kind::Counter => 1,
+            Kind::Gauge => 2,
+            Kind::Span => layout::span::WORDS + buckets,
+            Kind::Histogram => buckets,
+        }
+    }
+}
+
+/// What a metric's values are measured in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unit {
+    /// They are just counted.
+    #[default]
+    None,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Ticks of the clock that spans use; what spans themselves are kept in.
+    Ticks,
+}
+
+impl Unit {
+    /// The number in an entry.
+    pub(crate) const fn code(self) -> u32 {
+        match self {
+            Unit::None => 0,
+            Unit::Bytes => 1,
+            Unit::Nanoseconds => 2,
+            Unit::Ticks => 3,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Leaving a region that is shared with the process's parent.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::entries::READY;
+use super::options::hindrance_text;
+use super::{Region, existing};
+use crate::kind::Kind;
+use crate::layout::{ENTRY, UNIT, entry, header};
+use crate::os::{self, Memory};
+use crate::values;
+
+/// Why the region is still shared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the region cannot be left: {0}")]
+pub struct UnshareError(String);
+
+/// Gives this process a region of its own, in which all its metrics begin at 0; for a forked child
+/// that is not to count into its parent's. What was counted stays in the region that is left.
+///
+/// Call it in the child, before it has threads. Handles stay what they are: the memory under them is
+/// exchanged. The new region is a memfd, also where the old one was a file.
+///
+/// # Errors
+/// If there is no memory for another region; everything is as before then.
+pub fn unshare() -> Result<(), UnshareError> {
+    match existing() {
+        Some(region) => region.unshare(),
+        None => Ok(()),
+    }
+}
+
+impl Region {
+    fn unshare(&self) -> Result<(), UnshareError> {
+        if self.memory().backing == os::Backing::Private {
+            return Ok(());
+        }
+        let layout = self.layout();
+        let entries = u64::from(self.open_entries.load(Acquire)) * UNIT;
+        let segments = u64::from(self.open_segments.load(Acquire)) * layout.segment_size();
+        let open = [
+            (0, layout.entries_offset() + entries),
+            (layout.segments_offset(), segments),
+        ];
+        let fill = |memory: &Memory| self.copy_to(memory, open[0].1);
+        let descriptor = self.descriptor.load(Relaxed);
+        match os::replace(&self.memory, &fill, &open, descriptor) {
+            Ok(descriptor) => {
+                self.descriptor.store(descriptor, Relaxed);
+                self.left.store(true, Relaxed);
+                Ok(())
+            }
+            Err(hindrance) => Err(UnshareError(hindrance_text(hindrance))),
+        }
+    }
+
+    /// Makes a region with the same metrics, which have counted nothing, out of new memory.
+    fn copy_to(&self, memory: &Memory, bytes: u64) -> bool {
+        if !os::open_part(memory, 0, bytes) {
+            return false;
+        }
+        let new = Region {
+            memory: *memory,
+            mechanism: self.mechanism,
+            hindrance: os::Hindrance::None,
+            open_entries: 0.into(),
+            open_segments: 0.into(),
+            descriptor: (-1).into(),
+            left: false.into(),
+        };
+        for offset in (0..bytes).step_by(8) {
+            let value = self.u64(offset).load(Relaxed);
+            // Untouched pages stay untouched.
+            if value != 0 {
+                new.u64(offset).store(value, Relaxed);
+            }
+        }
+        new.u64(header::RESETS as u64).store(0, Relaxed);
+        new.u64(header::LAST_RESET as u64).store(0, Relaxed);
+        new.begin_spans();
+        new.write_header(&os::identity());
+        true
+    }
+
+    /// Begins the first generation of every span: words begin at 0, which is none.
+    fn begin_spans(&self) {
+        for number in 0..self.entries_used() {
+            let Some(entry) = self.entry(number) else {
+                continue;
+            };
+            let offset = self.layout().entries_offset() + u64::from(number) * ENTRY as u64;
+            let kind = self.u32(offset + entry::KIND as u64).load(Relaxed);
+            if entry.life().state() != READY || Kind::of(kind) != Some(Kind::Span) {
+                continue;
+            }
+            let held = entry.words();
+            let words = self
+                .segment(held.segment)
+                .and_then(|segment| segment.slots(held.first as usize, held.count as usize));
+            if let Some(words) = words {
+                values::begin(&words, Kind::Span, false);
+            }
+        }
+    }
+}

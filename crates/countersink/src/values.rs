@@ -1,0 +1,256 @@
+//! What the words of a metric mean: reading them, taking what they hold, and extremes.
+//!
+//! Used by the program itself and by whoever resets its metrics from outside. Nothing here writes a CPU
+//! lane but [`Extreme::store`], on the CPU that it runs on.
+
+use countersink_percpu::{Lane, PairSlot, Slot, Slots};
+
+use crate::clock;
+use crate::kind::Kind;
+use crate::layout::{self, span};
+
+/// How often a value is read again because it was reset meanwhile. Resets that fast are no way to live.
+const MOST_READS: usize = 64;
+
+/// The largest of something, or the smallest: two words, generation and value, in each lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extreme {
+    Most,
+    Least,
+}
+
+impl Extreme {
+    /// Whether a value has to replace the one that is held.
+    #[inline(always)]
+    pub(crate) fn replaces(self, value: u64, held: u64) -> bool {
+        match self {
+            Extreme::Most => value > held,
+            Extreme::Least => value < held,
+        }
+    }
+
+    /// Stores a value that was measured at a moment, unless the lane has one that is as extreme.
+    ///
+    /// A moment before the present generation began belongs to what was reset. The generation is looked at again at
+    /// the end: a value must not stay behind in a generation that ended meanwhile.
+    pub(crate) fn store(
+        self,
+        generations: &PairSlot<'_>,
+        pair: &PairSlot<'_>,
+        value: u64,
+        moment: u64,
+    ) {
+        for _ in 0..MOST_READS {
+            let Some([generation, began]) = generations.load(Lane::Bias) else {
+                return;
+            };
+            if (moment.wrapping_sub(began) as i64) < 0 {
+                return;
+            }
+            let mut held = [0, 0];
+            // On whatever CPU each attempt runs; what it finds there tells whether there is anything to store.
+            while held[0] != generation || self.replaces(value, held[1]) {
+                match pair.compare_exchange(held, [generation, value]) {
+                    Ok(_) => break,
+                    Err(found) => held = found,
+                }
+            }
+            if generations
+                .load(Lane::Bias)
+                .is_none_or(|now| now[0] == generation)
+            {
+                return;
+            }
+        }
+    }
+
+    /// The extreme of a generation over all lanes.
+    pub(crate) fn of(self, pair: &PairSlot<'_>, generation: u64) -> Option<u64> {
+        let values = pair.values().filter(|held| held[0] == generation);
+        let values = values.map(|held| held[1]);
+        match self {
+            Extreme::Most => values.max(),
+            Extreme::Least => values.min(),
+        }
+    }
+}
+
+/// A sum that is not mixed with a reset which happens meanwhile.
+pub(crate) fn sum(slot: &Slot<'_>) -> u64 {
+    let mut sum = slot.sum();
+    for _ in 0..MOST_READS {
+        let before = slot.load(Lane::Bias);
+        sum = slot.sum();
+        if slot.load(Lane::Bias) == before {
+            break;
+        }
+    }
+    sum
+}
+
+/// The same of two words that belong together.
+pub(crate) fn sums(pair: &PairSlot<'_>) -> [u64; 2] {
+    let mut sums = pair.sum();
+    for _ in 0..MOST_READS {
+        let before = pair.load(Lane::Bias);
+        sums = pair.sum();
+        if pair.load(Lane::Bias) == before {
+            break;
+        }
+    }
+    sums
+}
+
+/// Bounds of a gauge: the lower one is at most what it was when its ups had been read, the upper one at
+/// least what it was when they began to be.
+pub(crate) fn gauge(words: &Slots<'_>) -> Option<(i64, i64)> {
+    let (ups, downs) = (words.get(0)?, words.get(1)?);
+    let mut bounds = (0, 0);
+    for _ in 0..MOST_READS {
+        let bias = [ups.load(Lane::Bias), downs.load(Lane::Bias)];
+        let first = downs.sum();
+        let up = ups.sum();
+        let second = downs.sum();
+        bounds = (
+            up.wrapping_sub(second) as i64,
+            up.wrapping_sub(first) as i64,
+        );
+        let same = bias == [ups.load(Lane::Bias), downs.load(Lane::Bias)];
+        if same && first == second {
+            break;
+        }
+    }
+    Some(bounds)
+}
+
+/// What a span's words hold, in ticks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RawSpan {
+    pub(crate) time: [u64; 2],
+    pub(crate) bytes: [u64; 2],
+    pub(crate) longest: Option<u64>,
+    pub(crate) shortest: Option<u64>,
+    pub(crate) most_bytes: Option<u64>,
+    pub(crate) fewest_bytes: Option<u64>,
+    pub(crate) migrated: u64,
+    pub(crate) skipped: u64,
+    pub(crate) invalid: u64,
+    /// Buckets that are not empty: number, values, sum.
+    pub(crate) buckets: Vec<(usize, u64, u64)>,
+}
+
+/// Whether to leave the values there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    Leave,
+    Take,
+}
+
+impl Then {
+    fn one(self, words: &Slots<'_>, at: usize) -> u64 {
+        match (words.get(at), self) {
+            (Some(slot), Then::Leave) => sum(&slot),
+            (Some(slot), Then::Take) => slot.replace(0),
+            (None, _) => 0,
+        }
+    }
+
+    fn two(self, words: &Slots<'_>, at: usize) -> [u64; 2] {
+        match (words.pair(at), self) {
+            (Some(pair), Then::Leave) => sums(&pair),
+            (Some(pair), Then::Take) => pair.replace([0; 2]),
+            (None, _) => [0; 2],
+        }
+    }
+
+    /// What a span holds. Taking begins a new generation first, so that a sample which ends now is in
+    /// the old one or the new one, never in an extreme only.
+    pub(crate) fn span(self, words: &Slots<'_>) -> RawSpan {
+        let generation = match self {
+            Then::Leave => words
+                .get(span::LONGEST)
+                .and_then(|slot| slot.load(Lane::Bias)),
+            Then::Take => next_generation(words),
+        };
+        let generation = generation.unwrap_or(0);
+        let extreme = |which: Extreme, at| which.of(&words.pair(at)?, generation);
+        RawSpan {
+            time: self.two(words, span::TIME),
+            bytes: self.two(words, span::BYTES),
+            migrated: self.one(words, span::MIGRATED),
+            skipped: self.one(words, span::SKIPPED),
+            invalid: self.one(words, span::INVALID),
+            buckets: self.buckets(words, span::WORDS),
+            longest: extreme(Extreme::Most, span::LONGEST),
+            shortest: extreme(Extreme::Least, span::SHORTEST),
+            most_bytes: extreme(Extreme::Most, span::MOST_BYTES),
+            fewest_bytes: extreme(Extreme::Least, span::FEWEST_BYTES),
+        }
+    }
+
+    /// The buckets from a word on that are not empty.
+    pub(crate) fn buckets(self, words: &Slots<'_>, first: usize) -> Vec<(usize, u64, u64)> {
+        let count = words.len().saturating_sub(first) / 2;
+        let buckets = (0..count).map(|number| {
+            let [values, sum] = self.two(words, first + 2 * number);
+            (number, values, sum)
+        });
+        buckets
+            .filter(|(_, values, sum)| (*values, *sum) != (0, 0))
+            .collect()
+    }
+}
+
+/// Begins the next generation of a span's extremes now; the one before.
+fn next_generation(words: &Slots<'_>) -> Option<u64> {
+    let generations = words.pair(span::LONGEST)?;
+    let mut held = generations.load(Lane::Bias)?;
+    loop {
+        let next = [held[0].wrapping_add(1), clock::now().ticks];
+        match generations.compare_exchange_bias(held, next) {
+            Ok(before) => return Some(before[0]),
+            Err(newer) => held = newer,
+        }
+    }
+}
+
+/// Makes words that are a new metric's read as 0. `used` says whether an earlier metric had them: words
+/// that nobody had are not looked at, so that they take no memory.
+pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
+    if used {
+        match kind {
+            Kind::Counter | Kind::Gauge => {
+                (0..words.len()).for_each(|at| {
+                    Then::Take.one(words, at);
+                });
+            }
+            Kind::Span => {
+                Then::Take.span(words);
+            }
+            Kind::Histogram => {
+                Then::Take.buckets(words, 0);
+            }
+        }
+    } else if kind == Kind::Span {
+        // The first generation is 1: lanes that were never written hold 0.
+        next_generation(words);
+    }
+}
+
+/// The buckets' count and sum.
+pub(crate) fn totals(buckets: &[(usize, u64, u64)]) -> [u64; 2] {
+    buckets.iter().fold([0; 2], |[count, sum], bucket| {
+        [count.wrapping_add(bucket.1), sum.wrapping_add(bucket.2)]
+    })
+}
+
+/// The pair of the bucket of a value.
+#[inline(always)]
+pub(crate) fn bucket<'a>(
+    words: &Slots<'a>,
+    first: usize,
+    grouping: u32,
+    value: u64,
+) -> Option<PairSlot<'a>> {
+    words.pair(first + 2 * layout::bucket(grouping, value))
+}
