@@ -1,47 +1,55 @@
 //! Histograms.
 
 use crate::kind::{Kind, Unit};
-use crate::layout::MOST_GROUPING;
+use crate::layout::{self, histogram};
 use crate::metric::{Core, Home};
 use crate::reader::Buckets;
 use crate::values::{self, Then};
 
 /// How values are distributed: buckets whose width grows with the value, so that a value is known to
-/// within 1 in 2 to the grouping power.
-///
-/// Each bucket has the number of its values and their sum, so count, sum and mean are exact.
+/// within 1 in 2 to the grouping power `G`.
 ///
 /// ```
 /// use countersink::{Histogram, Unit};
 ///
-/// static SIZES: Histogram = Histogram::new("request_bytes", 3).unit(Unit::Bytes);
+/// static SIZES: Histogram = Histogram::new("request_bytes").unit(Unit::Bytes);
 ///
 /// SIZES.record(1500);
 /// SIZES.record(40);
-/// let read = SIZES.read();
-/// assert_eq!((read.count(), read.sum()), (2, 1540));
+/// assert_eq!(SIZES.read().count(), 2);
 /// ```
+///
+/// The grouping power is 0 to 7. It decides the error and the address space in each lane; memory is used
+/// for what is touched:
+///
+/// | power | error | buckets | bytes in each lane |
+/// |---:|---:|---:|---:|
+/// | 0 | 100 % | 65 | 536 |
+/// | 3 | 12.5 % | 496 | 3,984 |
+/// | 5 | 3.1 % | 1,920 | 15,376 |
+/// | 7 | 0.8 % | 7,424 | 59,408 |
 #[derive(Debug)]
-pub struct Histogram {
-    core: Core<2>,
+pub struct Histogram<const G: u32 = 3> {
+    core: Core<{ histogram::WORDS }>,
+    sum: bool,
 }
 
-impl Histogram {
+impl<const G: u32> Histogram<G> {
     /// A histogram with a name, as [`Counter::new`](crate::Counter::new).
-    ///
-    /// The grouping power is 0 to 6, larger ones count as 6. It decides the error and the address space
-    /// in each lane; memory is used for what is touched:
-    ///
-    /// | power | error | buckets | bytes in each lane |
-    /// |---:|---:|---:|---:|
-    /// | 0 | 100 % | 65 | 1,040 |
-    /// | 3 | 12.5 % | 496 | 7,936 |
-    /// | 5 | 3.1 % | 1,920 | 30,720 |
-    /// | 6 | 1.6 % | 3,776 | 60,416 |
-    pub const fn new(name: &'static str, grouping: u32) -> Self {
+    pub const fn new(name: &'static str) -> Self {
+        const { assert!(G <= layout::MOST_GROUPING, "the grouping power is 0 to 7") };
         Histogram {
-            core: Core::new(Kind::Histogram, name, grouping_field(grouping)),
+            core: Core::new(Kind::Histogram, name, G + 1),
+            sum: false,
         }
+    }
+
+    /// Keeps the sum of the values as well, so that their mean is exact; otherwise it is known as well as
+    /// the values are. Costs about another count for each value.
+    pub const fn with_sum(mut self) -> Self {
+        self.sum = true;
+        self.core.grouping |= histogram::SUM_KEPT;
+        self
     }
 
     /// Says what it shows.
@@ -59,32 +67,40 @@ impl Histogram {
     /// Counts a value.
     #[inline(always)]
     pub fn record(&self, value: u64) {
-        let grouping = self.core.grouping.wrapping_sub(1);
-        if let Some(words) = self.core.words()
-            && let Some(bucket) = values::bucket(&words, 0, grouping, value)
+        let Some(words) = self.core.words() else {
+            return;
+        };
+        if let Some(bucket) = values::bucket(&words, histogram::WORDS, G, value) {
+            bucket.inc();
+        }
+        if self.sum
+            && let Some(sum) = words.get(histogram::SUM)
         {
-            bucket.add([1, value]);
+            sum.add(value);
         }
     }
 
     /// What was counted. Loads for each bucket and possible CPU.
     pub fn read(&self) -> Buckets {
-        self.buckets(Then::Leave)
+        self.values(Then::Leave)
     }
 
     /// What was counted, which begins at nothing again. Each bucket is taken by itself: what others
     /// record meanwhile is in this or in the next.
     pub fn take(&self) -> Buckets {
-        let taken = self.buckets(Then::Take);
+        let taken = self.values(Then::Take);
         self.core.note_reset();
         taken
     }
 
-    fn buckets(&self, then: Then) -> Buckets {
+    fn values(&self, then: Then) -> Buckets {
         let words = self.core.words();
         Buckets {
-            grouping: self.core.grouping.wrapping_sub(1),
-            buckets: words.map_or(Vec::new(), |words| then.buckets(&words, 0)),
+            grouping: G,
+            sum: words
+                .filter(|_| self.sum)
+                .map(|words| then.one(&words, histogram::SUM)),
+            buckets: words.map_or(Vec::new(), |words| then.buckets(&words, histogram::WORDS)),
         }
     }
 
@@ -94,19 +110,11 @@ impl Histogram {
     }
 }
 
-/// A grouping power as an entry has it.
-pub(crate) const fn grouping_field(grouping: u32) -> u32 {
-    if grouping > MOST_GROUPING {
-        MOST_GROUPING + 1
-    } else {
-        grouping + 1
-    }
-}
-
-impl crate::family::Metric for Histogram {
+impl<const G: u32> crate::family::Metric for Histogram<G> {
     fn labelled(&self, labels: &str) -> Self {
         Histogram {
             core: self.core.labelled(labels),
+            sum: self.sum,
         }
     }
 

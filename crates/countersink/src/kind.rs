@@ -33,17 +33,17 @@ impl Kind {
         }
     }
 
-    /// The words of a metric; `grouping` is a histogram's grouping power and one, or 0.
+    /// The words of a metric; `grouping` is the field of its entry.
     pub(crate) const fn words(self, grouping: u32) -> usize {
-        let buckets = match grouping {
+        let buckets = match grouping & 0xff {
             0 => 0,
-            _ => 2 * layout::buckets(grouping - 1),
+            grouping => layout::buckets(grouping - 1),
         };
         match self {
             Kind::Counter => 1,
             Kind::Gauge => 2,
             Kind::Span => layout::span::WORDS + buckets,
-            Kind::Histogram => buckets,
+            Kind::Histogram => layout::histogram::WORDS + buckets,
         }
     }
 }

@@ -122,8 +122,18 @@ pub(crate) mod span {
     pub(crate) const WORDS: usize = 16;
 }
 
+/// The words of a histogram.
+pub(crate) mod histogram {
+    /// The sum of all values, where it is kept.
+    pub(crate) const SUM: usize = 0;
+    /// How many words there are, before the buckets.
+    pub(crate) const WORDS: usize = 2;
+    /// The bit of an entry's grouping field that says that the sum is kept.
+    pub(crate) const SUM_KEPT: u32 = 1 << 8;
+}
+
 /// The largest grouping power: the most buckets that fit a lane.
-pub(crate) const MOST_GROUPING: u32 = 6;
+pub(crate) const MOST_GROUPING: u32 = 7;
 
 /// How many buckets a histogram has.
 pub(crate) const fn buckets(grouping: u32) -> usize {
@@ -298,6 +308,7 @@ mod tests {
             assert_eq!(next, 0);
         }
         assert_eq!((buckets(3), buckets(5), buckets(6)), (496, 1920, 3776));
+        assert!(buckets(MOST_GROUPING) + span::WORDS <= WORDS);
     }
 
     #[test]

@@ -3,9 +3,8 @@
 use countersink_percpu::{Block, Lane};
 
 use crate::clock::{self, Moment, Source};
-use crate::histogram::grouping_field;
 use crate::kind::{Kind, Unit};
-use crate::layout::span;
+use crate::layout::{MOST_GROUPING, span};
 use crate::metric::{Core, Home};
 use crate::reader;
 use crate::values::{self, Extreme, RawSpan, Then};
@@ -58,10 +57,14 @@ impl Span {
         self
     }
 
-    /// Adds a histogram of the times, for percentiles; at no more cost, but for memory. The grouping
-    /// power is as in [`Histogram::new`](crate::Histogram::new).
+    /// Adds a histogram of the times, for percentiles; costs one more count. The grouping power is
+    /// that of [`Histogram`](crate::Histogram), and 7 if it is more.
     pub const fn with_histogram(mut self, grouping: u32) -> Self {
-        self.core.grouping = grouping_field(grouping);
+        self.core.grouping = if grouping > MOST_GROUPING {
+            MOST_GROUPING + 1
+        } else {
+            grouping + 1
+        };
         self
     }
 
@@ -105,9 +108,8 @@ impl Span {
         if moved || ticks >= MOST_TICKS {
             unusual(&words, moved, ticks)?;
         }
-        if self.core.grouping == 0 {
-            words.pair::<{ span::TIME }, u64>().add([1, ticks]);
-        } else {
+        words.pair::<{ span::TIME }, u64>().add([1, ticks]);
+        if self.core.grouping != 0 {
             self.add_to_bucket(ticks);
         }
         Some(Ended {
@@ -123,7 +125,7 @@ impl Span {
         if let Some(words) = self.core.words()
             && let Some(bucket) = values::bucket(&words, span::WORDS, grouping, ticks)
         {
-            bucket.add([1, ticks]);
+            bucket.inc();
         }
     }
 
@@ -309,8 +311,7 @@ impl RawSpan {
                 max: max?,
             })
         };
-        let in_buckets = values::totals(&self.buckets);
-        let [events, ticks] = core::array::from_fn(|i| self.time[i].wrapping_add(in_buckets[i]));
+        let [events, ticks] = self.time;
         reader::Span {
             events,
             time: nanoseconds(ticks),
@@ -326,6 +327,7 @@ impl RawSpan {
             invalid: self.invalid,
             histogram: grouping.checked_sub(1).map(|grouping| reader::Buckets {
                 grouping,
+                sum: None,
                 buckets: self.buckets,
             }),
         }

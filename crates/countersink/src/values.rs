@@ -7,7 +7,7 @@ use countersink_percpu::{Lane, PairSlot, Slot, Slots};
 
 use crate::clock;
 use crate::kind::Kind;
-use crate::layout::{self, span};
+use crate::layout::{self, histogram, span};
 
 /// How often a value is read again because it was reset meanwhile. Resets that fast are no way to live.
 const MOST_READS: usize = 64;
@@ -135,8 +135,8 @@ pub(crate) struct RawSpan {
     pub(crate) migrated: u64,
     pub(crate) skipped: u64,
     pub(crate) invalid: u64,
-    /// Buckets that are not empty: number, values, sum.
-    pub(crate) buckets: Vec<(usize, u64, u64)>,
+    /// Buckets that are not empty: number and values.
+    pub(crate) buckets: Vec<(usize, u64)>,
 }
 
 /// Whether to leave the values there.
@@ -147,7 +147,8 @@ pub(crate) enum Then {
 }
 
 impl Then {
-    fn one(self, words: &Slots<'_>, at: usize) -> u64 {
+    /// The sum of a word over the lanes.
+    pub(crate) fn one(self, words: &Slots<'_>, at: usize) -> u64 {
         match (words.get(at), self) {
             (Some(slot), Then::Leave) => sum(&slot),
             (Some(slot), Then::Take) => slot.replace(0),
@@ -189,15 +190,10 @@ impl Then {
     }
 
     /// The buckets from a word on that are not empty.
-    pub(crate) fn buckets(self, words: &Slots<'_>, first: usize) -> Vec<(usize, u64, u64)> {
-        let count = words.len().saturating_sub(first) / 2;
-        let buckets = (0..count).map(|number| {
-            let [values, sum] = self.two(words, first + 2 * number);
-            (number, values, sum)
-        });
-        buckets
-            .filter(|(_, values, sum)| (*values, *sum) != (0, 0))
-            .collect()
+    pub(crate) fn buckets(self, words: &Slots<'_>, first: usize) -> Vec<(usize, u64)> {
+        let count = words.len().saturating_sub(first);
+        let buckets = (0..count).map(|number| (number, self.one(words, first + number)));
+        buckets.filter(|bucket| bucket.1 != 0).collect()
     }
 }
 
@@ -228,7 +224,8 @@ pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
                 Then::Take.span(words);
             }
             Kind::Histogram => {
-                Then::Take.buckets(words, 0);
+                Then::Take.one(words, histogram::SUM);
+                Then::Take.buckets(words, histogram::WORDS);
             }
         }
     } else if kind == Kind::Span {
@@ -237,20 +234,13 @@ pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
     }
 }
 
-/// The buckets' count and sum.
-pub(crate) fn totals(buckets: &[(usize, u64, u64)]) -> [u64; 2] {
-    buckets.iter().fold([0; 2], |[count, sum], bucket| {
-        [count.wrapping_add(bucket.1), sum.wrapping_add(bucket.2)]
-    })
-}
-
-/// The pair of the bucket of a value.
+/// The word of the bucket of a value.
 #[inline(always)]
 pub(crate) fn bucket<'a>(
     words: &Slots<'a>,
     first: usize,
     grouping: u32,
     value: u64,
-) -> Option<PairSlot<'a>> {
-    words.pair(first + 2 * layout::bucket(grouping, value))
+) -> Option<Slot<'a>> {
+    words.get(first + layout::bucket(grouping, value))
 }

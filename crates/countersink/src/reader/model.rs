@@ -103,6 +103,8 @@ pub enum ClockKind {
 pub struct Snapshot {
     /// `CLOCK_MONOTONIC` when it was taken.
     pub taken: Duration,
+    /// The clock of spans, as it was known then: histograms of times are in its ticks.
+    pub clock: Clock,
     /// The metrics, by name and labels; equal entries are added up.
     pub metrics: Vec<Metric>,
     /// Metrics that the program wanted and did not get.
@@ -143,8 +145,11 @@ pub struct Metric {
     pub labels: Labels,
     /// What it counts.
     pub help: String,
-    /// In what unit: `""`, `"bytes"`, `"nanoseconds"`. Times of spans are in nanoseconds here.
+    /// In what unit: `""`, `"bytes"`, `"nanoseconds"`, or `"ticks"` of the region's clock. Spans say
+    /// `"nanoseconds"`, which their times are in here.
     pub unit: &'static str,
+    /// The number of its entry; the first one's where equal entries were added up.
+    pub entry: u32,
     /// Which use of its entry this is: another one is another metric.
     pub generation: u32,
     /// It kept being reset while it was read, so this is not a value that it had.
@@ -226,8 +231,10 @@ pub struct Extremes {
 pub struct Buckets {
     /// The grouping power: the error is at most 1 in 2 to its power.
     pub grouping: u32,
-    /// Number, how many values, and their sum; ascending.
-    pub buckets: Vec<(usize, u64, u64)>,
+    /// The sum of all values, wrapping, if it is kept.
+    pub sum: Option<u64>,
+    /// Number and how many values; ascending.
+    pub buckets: Vec<(usize, u64)>,
 }
 
 impl Buckets {
@@ -236,12 +243,5 @@ impl Buckets {
         self.buckets
             .iter()
             .fold(0, |sum, bucket| sum.wrapping_add(bucket.1))
-    }
-
-    /// Their sum, wrapping.
-    pub fn sum(&self) -> u64 {
-        self.buckets
-            .iter()
-            .fold(0, |sum, bucket| sum.wrapping_add(bucket.2))
     }
 }

@@ -1,0 +1,36 @@
+//! Linux.
+
+mod directory;
+mod file;
+mod find;
+mod life;
+mod lock;
+mod maps;
+mod process;
+
+use std::io;
+use std::time::Duration;
+
+use super::Opened;
+
+pub(in crate::reader) use directory::{files_in, prune};
+pub(in crate::reader) use file::{Holder, open_file, state};
+pub(in crate::reader) use find::{find, of_process};
+pub(in crate::reader) use life::{boot, life};
+
+/// `CLOCK_MONOTONIC`.
+pub(in crate::reader) fn monotonic() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::try_from(now).unwrap_or_default()
+}
+
+/// Whether an error means that what is read is not there any more.
+pub(in crate::reader) fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+/// Takes a writer's lock.
+#[cfg(test)]
+pub(in crate::reader) fn lock_for_tests(file: &std::fs::File) -> bool {
+    lock::try_lock(file).is_ok_and(|locked| locked)
+}

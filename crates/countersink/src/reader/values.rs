@@ -1,0 +1,235 @@
+//! From words to values.
+
+use super::arithmetic::{add_metric, same_form};
+use super::entries::{Entry, Form};
+use super::model::{Buckets, Clock, Extremes, Gauge, Metric, Per, Span, Value};
+use super::problems::Problems;
+use super::text::escape;
+use super::words::{FIRST_CPU, Reading};
+use crate::layout::{histogram, span};
+
+/// The most values of single lanes in a snapshot, a histogram's buckets counted each.
+const MOST_LANE_VALUES: usize = 4 << 20;
+
+/// Makes values of what was read, sorted by name and labels, equal metrics added up.
+pub(super) fn metrics(
+    read: Vec<(Entry, Reading)>,
+    clock: &Clock,
+    problems: &mut Problems,
+) -> Vec<Metric> {
+    let mut left = MOST_LANE_VALUES;
+    let mut metrics: Vec<Metric> = read
+        .into_iter()
+        .filter_map(|(entry, reading)| metric(entry, &reading, clock, &mut left, problems))
+        .collect();
+    metrics.sort_by(|one, other| {
+        let key = |metric: &Metric| (rank(&metric.value), metric.unit, metric.entry);
+        let texts = (&one.name, &one.labels).cmp(&(&other.name, &other.labels));
+        texts.then_with(|| key(one).cmp(&key(other)))
+    });
+    let mut merged: Vec<Metric> = Vec::with_capacity(metrics.len());
+    for metric in metrics {
+        match merged.last_mut() {
+            Some(last) if is_same(last, &metric) => add_metric(last, &metric),
+            Some(last) if last.name == metric.name && !is_same_kind(last, &metric) => {
+                problems.add(format!(
+                    "{} is defined with different kinds or units",
+                    escape(&metric.name)
+                ));
+                merged.push(metric);
+            }
+            _ => merged.push(metric),
+        }
+    }
+    merged
+}
+
+fn is_same(one: &Metric, other: &Metric) -> bool {
+    one.name == other.name && one.labels == other.labels && is_same_kind(one, other)
+}
+
+fn is_same_kind(one: &Metric, other: &Metric) -> bool {
+    one.unit == other.unit && same_form(&one.value, &other.value)
+}
+
+/// Sorts kinds, and histograms by grouping power and whether they keep their sum.
+fn rank(value: &Value) -> (u32, u32) {
+    let grouping =
+        |buckets: &Buckets| 2 * (buckets.grouping + 1) + u32::from(buckets.sum.is_some());
+    match value {
+        Value::Counter(_) => (1, 0),
+        Value::Gauge(_) => (2, 0),
+        Value::Span(span) => (3, span.histogram.as_ref().map_or(0, grouping)),
+        Value::Histogram(buckets) => (4, grouping(buckets)),
+    }
+}
+
+/// A metric's values; `None` where they cannot be told.
+fn metric(
+    entry: Entry,
+    reading: &Reading,
+    clock: &Clock,
+    left: &mut usize,
+    problems: &mut Problems,
+) -> Option<Metric> {
+    let name = escape(&entry.name);
+    let is_span = matches!(entry.form, Form::Span(_));
+    if is_span && clock.ticks_per_second == 0 {
+        problems
+            .add("spans are left out: the region does not say how fast its clock is".to_owned());
+        return None;
+    }
+    let mut lanes = Vec::new();
+    for (lane, words) in reading.lanes.iter() {
+        let value = lane_value(entry.form, lane, words, reading, clock);
+        match left.checked_sub(size(&value)) {
+            Some(rest) => *left = rest,
+            None => {
+                problems.add(format!(
+                    "{name} is shown without its lanes: there are too many"
+                ));
+                lanes.clear();
+                break;
+            }
+        }
+        let per = match lane.checked_sub(FIRST_CPU) {
+            Some(cpu) => Per::Cpu(cpu),
+            None => Per::Shared,
+        };
+        lanes.push((per, value));
+    }
+    lanes.sort_by_key(|lane| lane.0);
+    Some(Metric {
+        value: total(&entry, reading, clock),
+        name: entry.name,
+        group: entry.group,
+        labels: entry.labels,
+        help: entry.help,
+        unit: entry.unit,
+        entry: entry.number,
+        generation: entry.generation,
+        torn: reading.torn,
+        lanes,
+    })
+}
+
+/// How much of the limit a lane's value uses.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Counter(_) | Value::Gauge(_) => 1,
+        Value::Histogram(buckets) => 1 + buckets.buckets.len(),
+        Value::Span(span) => {
+            4 + span
+                .histogram
+                .as_ref()
+                .map_or(0, |histogram| histogram.buckets.len())
+        }
+    }
+}
+
+/// The sum over all lanes, less what resets have taken.
+fn total(entry: &Entry, reading: &Reading, clock: &Clock) -> Value {
+    let bias = |word: usize| reading.bias.get(word).copied().unwrap_or(0);
+    let mut sums: Vec<u64> = (0..entry.words).map(bias).collect();
+    for (_, words) in reading.lanes.iter() {
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum = sum.wrapping_add(*word);
+        }
+    }
+    let downs = [
+        bias(1).wrapping_add(reading.first.sum(1)),
+        bias(1).wrapping_add(reading.last.sum(1)),
+    ];
+    let lanes = || reading.lanes.iter().map(|(lane, _)| lane);
+    value(entry.form, &sums, downs, reading, lanes, clock)
+}
+
+/// What one lane says.
+fn lane_value(form: Form, lane: u32, words: &[u64], reading: &Reading, clock: &Clock) -> Value {
+    let downs = [reading.first.word(lane, 1), reading.last.word(lane, 1)];
+    value(form, words, downs, reading, || std::iter::once(lane), clock)
+}
+
+/// A value from sums, from what a gauge went down before and after, and from the lanes' extremes.
+fn value<I: Iterator<Item = u32>>(
+    form: Form,
+    sums: &[u64],
+    downs: [u64; 2],
+    reading: &Reading,
+    lanes: impl Fn() -> I,
+    clock: &Clock,
+) -> Value {
+    let sum = |word: usize| sums.get(word).copied().unwrap_or(0);
+    match form {
+        Form::Counter => Value::Counter(sum(0)),
+        Form::Gauge => Value::Gauge(Gauge {
+            low: sum(0).wrapping_sub(downs[1]).cast_signed(),
+            high: sum(0).wrapping_sub(downs[0]).cast_signed(),
+        }),
+        Form::Histogram(grouping, has_sum) => Value::Histogram(Buckets {
+            sum: has_sum.then(|| sum(histogram::SUM)),
+            ..buckets(grouping, sums, histogram::WORDS)
+        }),
+        Form::Span(grouping) => {
+            let histogram = grouping.map(|grouping| buckets(grouping, sums, span::WORDS));
+            let (events, ticks) = (sum(span::TIME), sum(span::TIME + 1));
+            let in_nanoseconds = |ticks: Extremes| Extremes {
+                min: clock.nanoseconds_of(ticks.min),
+                max: clock.nanoseconds_of(ticks.max),
+            };
+            let times = extremes(reading, lanes(), span::SHORTEST, span::LONGEST);
+            let bytes = extremes(reading, lanes(), span::FEWEST_BYTES, span::MOST_BYTES);
+            Value::Span(Box::new(Span {
+                events,
+                skipped: sum(span::SKIPPED),
+                migrated: sum(span::MIGRATED),
+                invalid: sum(span::INVALID),
+                time: clock.nanoseconds_of(ticks),
+                times: times.filter(|_| events > 0).map(in_nanoseconds),
+                byte_events: sum(span::BYTES),
+                bytes: sum(span::BYTES + 1),
+                byte_extremes: bytes.filter(|_| sum(span::BYTES) > 0),
+                histogram,
+            }))
+        }
+    }
+}
+
+/// The buckets from a word on that are not empty.
+fn buckets(grouping: u32, words: &[u64], first: usize) -> Buckets {
+    let counts = words.get(first..).unwrap_or_default().iter().copied();
+    Buckets {
+        grouping,
+        sum: None,
+        buckets: counts.enumerate().filter(|bucket| bucket.1 != 0).collect(),
+    }
+}
+
+/// The extremes of some lanes that belong to the present generation.
+///
+/// Generation and value of a lane are stored at once, and not read at once. A value that was read
+/// between two readings of one generation belongs to it.
+fn extremes(
+    reading: &Reading,
+    lanes: impl Iterator<Item = u32>,
+    min: usize,
+    max: usize,
+) -> Option<Extremes> {
+    let present = reading.bias.get(span::LONGEST).copied().unwrap_or(0);
+    let of = |lane, word| {
+        let is_present =
+            reading.first.word(lane, word) == present && reading.last.word(lane, word) == present;
+        (is_present && present != 0).then(|| reading.lanes.word(lane, word + 1))
+    };
+    let (mut smallest, mut largest) = (None, None);
+    for lane in lanes {
+        let (low, high) = (of(lane, min), of(lane, max));
+        smallest = [smallest, low].into_iter().flatten().min();
+        largest = largest.max(high);
+    }
+    let extremes = Extremes {
+        min: smallest?,
+        max: largest?,
+    };
+    (extremes.min <= extremes.max).then_some(extremes)
+}
