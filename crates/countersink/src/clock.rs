@@ -120,6 +120,15 @@ fn first_now() -> Moment {
     now()
 }
 
+/// The ticks, now, of the clock with this number; `None` if this process does not have it.
+pub(crate) fn ticks_of(code: u32) -> Option<u64> {
+    match code {
+        1 | 2 => cycles::exist().then(|| cycles::now().ticks),
+        3 => Some(monotonic::nanoseconds()),
+        _ => None,
+    }
+}
+
 /// Ticks in nanoseconds, rounded.
 pub(crate) fn nanoseconds(ticks: u64, ticks_per_second: u64) -> u64 {
     let rate = u128::from(ticks_per_second.max(1));

@@ -108,18 +108,14 @@ impl Gauge {
             .unwrap_or((0, 0))
     }
 
-    /// Makes it another value, and returns what it was. What others add meanwhile comes on top.
+    /// Makes it another value, and returns what it was. For gauges that are set and not counted: where
+    /// others count at the same time, what they add comes on top, but while they count down without pause
+    /// what it was cannot be read at one moment, and the new value is off by as much.
     pub fn set(&self, value: i64) -> i64 {
-        let Some(pair) = self.pair() else {
-            return 0;
-        };
-        let (ups, downs) = match value {
-            0.. => (value as u64, 0),
-            _ => (0, value.unsigned_abs()),
-        };
-        let [up, down] = pair.replace([ups, downs]);
+        let words = self.core.words();
+        let was = words.and_then(|words| values::set_gauge(&words, value));
         self.core.note_reset();
-        up.wrapping_sub(down) as i64
+        was.unwrap_or(0)
     }
 
     /// What went up and what went down, since the gauge began or was last set.

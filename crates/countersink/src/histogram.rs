@@ -88,7 +88,7 @@ impl<const G: u32> Histogram<G> {
     /// What was counted, which begins at nothing again. Each bucket is taken by itself: what others
     /// record meanwhile is in this or in the next.
     pub fn take(&self) -> Buckets {
-        let taken = self.values(Then::Take);
+        let taken = self.values(Then::take());
         self.core.note_reset();
         taken
     }

@@ -170,7 +170,7 @@ impl Span {
     /// of events that stopped after this was called. Numbers that are not committed together
     /// (see the format) are taken one after the other.
     pub fn take(&self) -> reader::Span {
-        let taken = self.values(Then::Take);
+        let taken = self.values(Then::take());
         self.core.note_reset();
         taken
     }

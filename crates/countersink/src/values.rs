@@ -12,6 +12,9 @@ use crate::layout::{self, histogram, span};
 /// How often a value is read again because it was reset meanwhile. Resets that fast are no way to live.
 const MOST_READS: usize = 64;
 
+/// Attempts that others or the scheduler can make fail.
+const MOST_ATTEMPTS: u32 = 1000;
+
 /// The largest of something, or the smallest: two words, generation and value, in each lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extreme {
@@ -31,8 +34,8 @@ impl Extreme {
 
     /// Stores a value that was measured at a moment, unless the lane has one that is as extreme.
     ///
-    /// A moment before the present generation began belongs to what was reset. The generation is looked at again at
-    /// the end: a value must not stay behind in a generation that ended meanwhile.
+    /// A moment before the present generation began belongs to what was reset. A lane may have a
+    /// newer generation than the one that was seen here, which must stay: a reset came in between.
     pub(crate) fn store(
         self,
         generations: &PairSlot<'_>,
@@ -40,26 +43,24 @@ impl Extreme {
         value: u64,
         moment: u64,
     ) {
-        for _ in 0..MOST_READS {
-            let Some([generation, began]) = generations.load(Lane::Bias) else {
-                return;
-            };
-            if (moment.wrapping_sub(began) as i64) < 0 {
+        let Some([generation, began]) = generations.load(Lane::Bias) else {
+            return;
+        };
+        if (moment.wrapping_sub(began) as i64) < 0 {
+            return;
+        }
+        let mut held = [0, 0];
+        // On whatever CPU each attempt runs; what it finds there tells whether there is anything to
+        // store. Attempts fail when the thread is moved between lanes, so not without end.
+        for _ in 0..MOST_ATTEMPTS {
+            let stays =
+                held[0] > generation || held[0] == generation && !self.replaces(value, held[1]);
+            if stays {
                 return;
             }
-            let mut held = [0, 0];
-            // On whatever CPU each attempt runs; what it finds there tells whether there is anything to store.
-            while held[0] != generation || self.replaces(value, held[1]) {
-                match pair.compare_exchange(held, [generation, value]) {
-                    Ok(_) => break,
-                    Err(found) => held = found,
-                }
-            }
-            if generations
-                .load(Lane::Bias)
-                .is_none_or(|now| now[0] == generation)
-            {
-                return;
+            match pair.compare_exchange(held, [generation, value]) {
+                Ok(_) => return,
+                Err(found) => held = found,
             }
         }
     }
@@ -143,7 +144,58 @@ pub(crate) struct RawSpan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     Leave,
-    Take,
+    /// With the clock of this number, the region's.
+    Take(u32),
+}
+
+impl Then {
+    /// With the clock of this process.
+    pub(crate) fn take() -> Self {
+        Then::Take(clock::source().code())
+    }
+}
+
+/// The extremes of a span.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extremes {
+    longest: Option<u64>,
+    shortest: Option<u64>,
+    most_bytes: Option<u64>,
+    fewest_bytes: Option<u64>,
+}
+
+impl Extremes {
+    fn of(words: &Slots<'_>, generation: u64) -> Self {
+        let extreme = |which: Extreme, at| which.of(&words.pair(at)?, generation);
+        Extremes {
+            longest: extreme(Extreme::Most, span::LONGEST),
+            shortest: extreme(Extreme::Least, span::SHORTEST),
+            most_bytes: extreme(Extreme::Most, span::MOST_BYTES),
+            fewest_bytes: extreme(Extreme::Least, span::FEWEST_BYTES),
+        }
+    }
+
+    fn read(words: &Slots<'_>) -> Option<Self> {
+        let generation = words.get(span::LONGEST)?.load(Lane::Bias)?;
+        Some(Self::of(words, generation))
+    }
+
+    /// What they are, and a new generation begins.
+    ///
+    /// They are looked at before the new generation is there, since from then on new values replace
+    /// them. The clock is read after the generation that is to end, so that of two resets the second begins later.
+    fn take(words: &Slots<'_>, clock: u32) -> Option<Self> {
+        let generations = words.pair(span::LONGEST)?;
+        let mut held = generations.load(Lane::Bias)?;
+        loop {
+            let extremes = Self::of(words, held[0]);
+            let next = [held[0].wrapping_add(1), clock::ticks_of(clock)?];
+            match generations.compare_exchange_bias(held, next) {
+                Ok(_) => return Some(extremes),
+                Err(newer) => held = newer,
+            }
+        }
+    }
 }
 
 impl Then {
@@ -151,30 +203,27 @@ impl Then {
     pub(crate) fn one(self, words: &Slots<'_>, at: usize) -> u64 {
         match (words.get(at), self) {
             (Some(slot), Then::Leave) => sum(&slot),
-            (Some(slot), Then::Take) => slot.replace(0),
+            (Some(slot), Then::Take(_)) => slot.replace(0),
             (None, _) => 0,
         }
     }
 
-    fn two(self, words: &Slots<'_>, at: usize) -> [u64; 2] {
+    /// The sums of two words that belong together.
+    pub(crate) fn two(self, words: &Slots<'_>, at: usize) -> [u64; 2] {
         match (words.pair(at), self) {
             (Some(pair), Then::Leave) => sums(&pair),
-            (Some(pair), Then::Take) => pair.replace([0; 2]),
+            (Some(pair), Then::Take(_)) => pair.replace([0; 2]),
             (None, _) => [0; 2],
         }
     }
 
-    /// What a span holds. Taking begins a new generation first, so that a sample which ends now is in
-    /// the old one or the new one, never in an extreme only.
+    /// What a span holds.
     pub(crate) fn span(self, words: &Slots<'_>) -> RawSpan {
-        let generation = match self {
-            Then::Leave => words
-                .get(span::LONGEST)
-                .and_then(|slot| slot.load(Lane::Bias)),
-            Then::Take => next_generation(words),
+        let extremes = match self {
+            Then::Leave => Extremes::read(words),
+            Then::Take(clock) => Extremes::take(words, clock),
         };
-        let generation = generation.unwrap_or(0);
-        let extreme = |which: Extreme, at| which.of(&words.pair(at)?, generation);
+        let extremes = extremes.unwrap_or_default();
         RawSpan {
             time: self.two(words, span::TIME),
             bytes: self.two(words, span::BYTES),
@@ -182,10 +231,10 @@ impl Then {
             skipped: self.one(words, span::SKIPPED),
             invalid: self.one(words, span::INVALID),
             buckets: self.buckets(words, span::WORDS),
-            longest: extreme(Extreme::Most, span::LONGEST),
-            shortest: extreme(Extreme::Least, span::SHORTEST),
-            most_bytes: extreme(Extreme::Most, span::MOST_BYTES),
-            fewest_bytes: extreme(Extreme::Least, span::FEWEST_BYTES),
+            longest: extremes.longest,
+            shortest: extremes.shortest,
+            most_bytes: extremes.most_bytes,
+            fewest_bytes: extremes.fewest_bytes,
         }
     }
 
@@ -197,40 +246,65 @@ impl Then {
     }
 }
 
-/// Begins the next generation of a span's extremes now; the one before.
-fn next_generation(words: &Slots<'_>) -> Option<u64> {
-    let generations = words.pair(span::LONGEST)?;
-    let mut held = generations.load(Lane::Bias)?;
-    loop {
-        let next = [held[0].wrapping_add(1), clock::now().ticks];
-        match generations.compare_exchange_bias(held, next) {
-            Ok(before) => return Some(before[0]),
-            Err(newer) => held = newer,
+/// Makes words that are a new metric's read as 0. `used` says whether an earlier metric had them: words
+/// that nobody had are not looked at, so that they take no memory.
+pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
+    let take = Then::take();
+    if !used {
+        if kind == Kind::Span {
+            begin_first_generation(words);
+        }
+        return;
+    }
+    match kind {
+        Kind::Counter | Kind::Gauge => {
+            (0..words.len()).for_each(|at| {
+                take.one(words, at);
+            });
+        }
+        Kind::Span => {
+            take.span(words);
+        }
+        Kind::Histogram => {
+            take.one(words, histogram::SUM);
+            take.buckets(words, histogram::WORDS);
         }
     }
 }
 
-/// Makes words that are a new metric's read as 0. `used` says whether an earlier metric had them: words
-/// that nobody had are not looked at, so that they take no memory.
-pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
-    if used {
-        match kind {
-            Kind::Counter | Kind::Gauge => {
-                (0..words.len()).for_each(|at| {
-                    Then::Take.one(words, at);
-                });
-            }
-            Kind::Span => {
-                Then::Take.span(words);
-            }
-            Kind::Histogram => {
-                Then::Take.one(words, histogram::SUM);
-                Then::Take.buckets(words, histogram::WORDS);
-            }
+/// The first generation is 1: lanes that were never written hold 0.
+fn begin_first_generation(words: &Slots<'_>) {
+    if let Some(generations) = words.pair(span::LONGEST) {
+        let _ = generations.compare_exchange_bias([0, 0], [1, clock::now().ticks]);
+    }
+}
+
+/// Makes a gauge's value another, and returns what it was.
+///
+/// Ups and downs are exchanged together, but are not read at one moment: only where nothing went down
+/// in between is their difference a value that the gauge had. Where others count down
+/// all the time, some attempts later, it is taken as it is.
+pub(crate) fn set_gauge(words: &Slots<'_>, value: i64) -> Option<i64> {
+    let (ups, downs, pair) = (words.get(0)?, words.get(1)?, words.pair(0)?);
+    let new = if value < 0 {
+        [0, value.unsigned_abs()]
+    } else {
+        [value as u64, 0]
+    };
+    let mut attempts = 0;
+    loop {
+        let held = pair.load(Lane::Bias)?;
+        let first = downs.sum();
+        let sums = [ups.sum(), downs.sum()];
+        attempts += 1;
+        if first != sums[1] && attempts < MOST_ATTEMPTS {
+            continue;
         }
-    } else if kind == Kind::Span {
-        // The first generation is 1: lanes that were never written hold 0.
-        next_generation(words);
+        let bias =
+            core::array::from_fn(|i: usize| held[i].wrapping_sub(sums[i]).wrapping_add(new[i]));
+        if pair.compare_exchange_bias(held, bias).is_ok() {
+            return Some(sums[0].wrapping_sub(sums[1]) as i64);
+        }
     }
 }
 

@@ -272,8 +272,8 @@ impl<'a> SegmentRef<'a> {
     /// A segment in memory that is there already, such as a part of a larger mapping.
     ///
     /// # Safety
-    /// From `start` on, a multiple of [`STRIDE`], there are [`Segment::bytes`] for so many CPUs,
-    /// readable and writable for `'a`. Everyone who writes there does it through segments with this
+    /// From `start` on, a multiple of 64, there are [`Segment::bytes`] for so many CPUs, readable and
+    /// writable for `'a`. Everyone who writes there does it through segments with this
     /// number of CPUs and this mechanism; `cpus` is at least 1 and below 2^20.
     pub unsafe fn new(start: NonNull<u8>, cpus: u32, mechanism: Mechanism) -> Self {
         SegmentRef {

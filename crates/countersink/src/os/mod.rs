@@ -16,6 +16,7 @@ pub(crate) use portable::*;
 
 /// Memory for a whole region, of which parts are opened as they are needed.
 #[derive(Clone, Copy, Debug)]
+#[allow(dead_code, reason = "not every system looks at each field")]
 pub(crate) struct Memory {
     pub(crate) start: NonNull<u8>,
     pub(crate) layout: Layout,
@@ -30,6 +31,7 @@ pub(crate) struct Memory {
 
 /// What the memory of a region is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "not every system has each case")]
 pub(crate) enum Backing {
     Memfd,
     File,
@@ -60,6 +62,7 @@ pub(crate) struct Identity {
 
 /// Why a region is not where it was to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "not every system has each case")]
 pub(crate) enum Hindrance {
     /// Nothing hindered.
     None,

@@ -50,12 +50,54 @@ fn compare(_: &Clock, _: u64, _: u64, _: &mut Problems) {}
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 fn cycles() -> Option<u64> {
-    // SAFETY: every x86-64 has the instruction; where it is forbidden to user space, so it is to the
-    // region's program, which then does not use it.
+    // SAFETY: every x86-64 has the instruction. A process can forbid it to itself (`PR_SET_TSC`); no
+    // program that wants to read times of others does.
     Some(unsafe { core::arch::x86_64::_rdtsc() })
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn cycles() -> Option<u64> {
     None
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    /// What is said about a clock of 2 GHz that began at 0, after a time and some cycles.
+    fn said(nanoseconds: u64, cycles: u64) -> Vec<String> {
+        let clock = Clock {
+            kind: ClockKind::Cycles,
+            ticks_per_second: 2_000_000_000,
+            ticks: 1000,
+            nanoseconds: 1000,
+        };
+        let mut problems = Problems::default();
+        compare(&clock, cycles + 1000, nanoseconds + 1000, &mut problems);
+        problems.into_sentences()
+    }
+
+    #[test]
+    fn a_clock_may_be_off_by_a_thousandth() {
+        let second = 1_000_000_000;
+        assert_eq!(said(second, 2 * second), [""; 0]);
+        assert_eq!(said(second, 2_002_000_000), [""; 0]);
+        assert_eq!(said(second, 2_002_000_001).len(), 1);
+        assert_eq!(said(second, 1_997_999_999).len(), 1);
+        assert_eq!(said(second / 10 - 1, 5), [""; 0]);
+        assert_eq!(said(u64::MAX - 1000, u64::MAX - 1000).len(), 1);
+    }
+
+    #[test]
+    fn a_clock_from_the_future_is_reported() {
+        let clock = Clock {
+            kind: ClockKind::Cycles,
+            ticks_per_second: 1,
+            ticks: 2,
+            nanoseconds: 0,
+        };
+        let mut problems = Problems::default();
+        compare(&clock, 1, 1, &mut problems);
+        assert_eq!(problems.into_sentences().len(), 1);
+    }
 }

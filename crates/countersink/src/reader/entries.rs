@@ -32,12 +32,8 @@ impl Form {
         match self {
             Form::Counter => 1,
             Form::Gauge => 2,
-            Form::Span(grouping) => {
-                layout::span::WORDS + grouping.map_or(0, layout::buckets)
-            }
-            Form::Histogram(grouping, _) => {
-                layout::histogram::WORDS + layout::buckets(grouping)
-            }
+            Form::Span(grouping) => layout::span::WORDS + grouping.map_or(0, layout::buckets),
+            Form::Histogram(grouping, _) => layout::histogram::WORDS + layout::buckets(grouping),
         }
     }
 }

@@ -28,6 +28,7 @@ mod open;
 mod os;
 mod problems;
 mod quantile;
+mod reset;
 mod snapshot;
 mod source;
 #[cfg(test)]
@@ -45,5 +46,6 @@ pub use model::{
     Refusal, Snapshot, Span, Value,
 };
 pub use open::{Found, Life, Pruned, RegionFile, Sighting, files_in, find, prune};
+pub use reset::{ResetError, Taken};
 pub use snapshot::{Region, State};
 pub use text::escape;

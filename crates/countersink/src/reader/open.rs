@@ -28,6 +28,18 @@ impl Region {
         Region::new(opened.source, origin, opened.id, opened.holder)
     }
 
+    /// The region in a file that is open, such as that of [`region::Shared`](crate::region::Shared).
+    ///
+    /// # Errors
+    ///
+    /// When it is not a regular file, or not a region.
+    #[cfg(unix)]
+    pub fn of_descriptor(descriptor: std::os::fd::OwnedFd) -> Result<Self, OpenError> {
+        let origin = "an open file".to_owned();
+        let opened = os::open_descriptor(descriptor.into(), &origin)?;
+        Region::new(opened.source, origin, opened.id, opened.holder)
+    }
+
     /// The regions in a core file: ELF, 64 bits, of a machine with this byte order. Metrics with words
     /// that were not dumped are left out of their snapshots.
     ///

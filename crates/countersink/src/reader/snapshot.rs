@@ -64,6 +64,14 @@ impl Region {
         )
     }
 
+    pub(super) fn source(&self) -> &dyn Source {
+        self.source.as_ref()
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        self.layout
+    }
+
     /// What the region says of itself.
     pub fn info(&self) -> &Info {
         &self.info

@@ -18,6 +18,11 @@ pub(super) trait Source: Debug + Send + Sync {
 
     /// Where it ends.
     fn size(&self) -> io::Result<u64>;
+
+    /// The file, if it is one that could be written to.
+    fn file(&self) -> Option<&std::fs::File> {
+        None
+    }
 }
 
 /// Fills as much of a buffer as is there, and says how much that is.

@@ -27,21 +27,17 @@ pub(super) fn metrics(
         let texts = (&one.name, &one.labels).cmp(&(&other.name, &other.labels));
         texts.then_with(|| key(one).cmp(&key(other)))
     });
-    let mut merged: Vec<Metric> = Vec::with_capacity(metrics.len());
-    for metric in metrics {
-        match merged.last_mut() {
-            Some(last) if is_same(last, &metric) => add_metric(last, &metric),
-            Some(last) if last.name == metric.name && !is_same_kind(last, &metric) => {
-                problems.add(format!(
-                    "{} is defined with different kinds or units",
-                    escape(&metric.name)
-                ));
-                merged.push(metric);
-            }
-            _ => merged.push(metric),
+    metrics.dedup_by(|metric, last| {
+        let same = is_same(last, metric);
+        if same {
+            add_metric(last, metric);
+        } else if last.name == metric.name && !is_same_kind(last, metric) {
+            let name = escape(&metric.name);
+            problems.add(format!("{name} is defined with different kinds or units"));
         }
-    }
-    merged
+        same
+    });
+    metrics
 }
 
 fn is_same(one: &Metric, other: &Metric) -> bool {
@@ -207,8 +203,9 @@ fn buckets(grouping: u32, words: &[u64], first: usize) -> Buckets {
 
 /// The extremes of some lanes that belong to the present generation.
 ///
-/// Generation and value of a lane are stored at once, and not read at once. A value that was read
-/// between two readings of one generation belongs to it.
+/// Generation and value of a lane are stored at once, and not read at once. A value that was read after
+/// its generation belongs to it or to a later one; and there was none later, since the bias lane had
+/// the present one still after that.
 fn extremes(
     reading: &Reading,
     lanes: impl Iterator<Item = u32>,
@@ -217,9 +214,8 @@ fn extremes(
 ) -> Option<Extremes> {
     let present = reading.bias.get(span::LONGEST).copied().unwrap_or(0);
     let of = |lane, word| {
-        let is_present =
-            reading.first.word(lane, word) == present && reading.last.word(lane, word) == present;
-        (is_present && present != 0).then(|| reading.lanes.word(lane, word + 1))
+        let is_present = present != 0 && reading.first.word(lane, word) == present;
+        is_present.then(|| reading.lanes.word(lane, word + 1))
     };
     let (mut smallest, mut largest) = (None, None);
     for lane in lanes {

@@ -76,11 +76,11 @@ impl Lanes {
 pub(super) struct Reading {
     /// Its bias words, which did not change unless it is torn.
     pub(super) bias: Vec<u64>,
-    /// The words that have to be read twice, before the others.
+    /// The words that are read before the others, too.
     pub(super) first: Lanes,
     /// All words.
     pub(super) lanes: Lanes,
-    /// The words that have to be read twice, after the others.
+    /// The words that are read after the others, too.
     pub(super) last: Lanes,
     /// Resets kept coming in between.
     pub(super) torn: bool,
@@ -177,15 +177,16 @@ impl<'a> Reader<'a> {
         segment: u32,
         wanted: &[Wanted],
     ) -> io::Result<Vec<Result<Reading, Missing>>> {
-        let twice: Vec<Wanted> = wanted.iter().map(Wanted::twice).collect();
+        let before: Vec<Wanted> = wanted.iter().map(Wanted::before).collect();
+        let after: Vec<Wanted> = wanted.iter().map(Wanted::after).collect();
         let bias = self.sweep(segment, wanted, &[BIAS])?;
         let cpus: Vec<u32> = [SHARED]
             .into_iter()
             .chain((0..self.layout.cpus).map(|cpu| cpu + FIRST_CPU))
             .collect();
-        let first = self.sweep(segment, &twice, &cpus)?;
+        let first = self.sweep(segment, &before, &cpus)?;
         let lanes = self.sweep(segment, wanted, &cpus)?;
-        let last = self.sweep(segment, &twice, &cpus)?;
+        let last = self.sweep(segment, &after, &cpus)?;
         let bias_after = self.sweep(segment, wanted, &[BIAS])?;
         let parts = bias
             .into_iter()
@@ -228,27 +229,38 @@ impl Missing {
 struct Wanted {
     word: usize,
     words: usize,
-    /// Words, from the first one on, that are read before and after the others too: what a gauge has
-    /// gone down, and the generations of a span's extremes.
-    twice: usize,
+    /// Words, from the first one on, that are read before all: what a gauge went down, and the
+    /// generations of a span's extremes.
+    before: usize,
+    /// Words, from the first one on, that are read after all: what a gauge went down.
+    after: usize,
 }
 
 impl Wanted {
     fn all(entry: &Entry) -> Self {
+        let (before, after) = match entry.form {
+            Form::Counter | Form::Histogram(..) => (0, 0),
+            Form::Gauge => (entry.words, entry.words),
+            Form::Span(_) => (span::WORDS, 0),
+        };
         Wanted {
             word: entry.word,
             words: entry.words,
-            twice: match entry.form {
-                Form::Counter | Form::Histogram(..) => 0,
-                Form::Gauge => entry.words,
-                Form::Span(_) => span::WORDS,
-            },
+            before,
+            after,
         }
     }
 
-    fn twice(&self) -> Self {
+    fn before(&self) -> Self {
         Wanted {
-            words: self.twice,
+            words: self.before,
+            ..*self
+        }
+    }
+
+    fn after(&self) -> Self {
+        Wanted {
+            words: self.after,
             ..*self
         }
     }

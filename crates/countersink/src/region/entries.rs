@@ -31,6 +31,10 @@ impl Life {
         self.0 & STATE
     }
 
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
     fn users(self) -> u64 {
         (self.0 & USERS) / USER
     }

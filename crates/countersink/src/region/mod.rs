@@ -4,6 +4,7 @@
 //! may be a signal handler. `docs/region-format.md` says what is where.
 #![allow(unsafe_code)]
 
+mod attach;
 mod emergency;
 mod entries;
 mod free;
@@ -12,6 +13,8 @@ mod index;
 mod options;
 mod refusal;
 mod register;
+#[cfg(unix)]
+mod shared;
 mod unshare;
 
 use core::ptr::{NonNull, null_mut};
@@ -23,11 +26,13 @@ use countersink_percpu::{Mechanism, SegmentRef, choice};
 use crate::layout::{self, ENTRIES_IN_UNIT, Layout, UNIT};
 use crate::os::{self, Hindrance, Memory};
 
+pub(crate) use attach::Attached;
 pub(crate) use emergency::words as emergency_words;
-pub(crate) use options::hindrance_text;
 pub use options::{Options, OptionsError, Place, Status, configure, status};
 pub(crate) use refusal::Refusal;
 pub(crate) use register::{Granted, Wanted, is_name};
+#[cfg(unix)]
+pub use shared::Shared;
 pub use unshare::{UnshareError, unshare};
 
 /// What this process knows of a region. Lives as long as the process.
@@ -139,10 +144,6 @@ impl Region {
 
     pub(crate) fn layout(&self) -> Layout {
         self.memory.layout
-    }
-
-    pub(crate) fn mechanism(&self) -> Mechanism {
-        self.mechanism
     }
 
     /// A word of the header, the index, or an entry that is open.

@@ -164,7 +164,7 @@ fn fill(memory: &Memory) -> bool {
 
 impl Region {
     /// The mechanism and the clock of a region that is there.
-    fn peek(memory: Memory) -> Option<(countersink_percpu::Mechanism, u32)> {
+    pub(super) fn peek(memory: Memory) -> Option<(countersink_percpu::Mechanism, u32)> {
         use core::sync::atomic::Ordering::Acquire;
         if !os::open_part(&memory, 0, layout::UNIT) {
             return None;

@@ -12,14 +12,9 @@ use crate::os::{Backing, Hindrance, Memory};
 
 /// A memfd with as much of the wanted layout as limits allow.
 pub(crate) fn create(wanted: Layout) -> Result<Memory, Hindrance> {
-    create_with(wanted, true)
-}
-
-/// The same; `close_on_exec` false is for a descriptor that children are to inherit.
-pub(crate) fn create_with(wanted: Layout, close_on_exec: bool) -> Result<Memory, Hindrance> {
     let mut hindrance = Hindrance::Limit;
     for layout in memory::layouts(wanted, true) {
-        match make(layout, close_on_exec) {
+        match make(layout) {
             Ok(memory) => return Ok(memory),
             Err(error) => hindrance = Hindrance::Error(error.raw_os_error()),
         }
@@ -27,8 +22,8 @@ pub(crate) fn create_with(wanted: Layout, close_on_exec: bool) -> Result<Memory,
     Err(hindrance)
 }
 
-fn make(layout: Layout, close_on_exec: bool) -> Result<Memory, Errno> {
-    let fd = sealed(layout, close_on_exec)?;
+fn make(layout: Layout) -> Result<Memory, Errno> {
+    let fd = sealed(layout)?;
     let start = memory::map(fd.as_fd(), layout)?;
     Ok(Memory {
         start,
@@ -41,7 +36,7 @@ fn make(layout: Layout, close_on_exec: bool) -> Result<Memory, Errno> {
 }
 
 /// A memfd of the full size, which nobody can make shorter: that would kill whoever writes there.
-pub(super) fn sealed(layout: Layout, close_on_exec: bool) -> Result<OwnedFd, Errno> {
+pub(super) fn sealed(layout: Layout) -> Result<OwnedFd, Errno> {
     let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
     let fd = match memfd_create(c"countersink", flags | MemfdFlags::NOEXEC_SEAL) {
         // Kernels before 6.3 do not know that seal.
@@ -52,9 +47,6 @@ pub(super) fn sealed(layout: Layout, close_on_exec: bool) -> Result<OwnedFd, Err
     let _ = fchmod(&fd, Mode::RUSR | Mode::WUSR);
     ftruncate(&fd, layout.size())?;
     fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    if !close_on_exec {
-        rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty())?;
-    }
     Ok(fd)
 }
 

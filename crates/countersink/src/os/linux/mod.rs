@@ -17,6 +17,6 @@ pub(crate) use file::create as create_file;
 pub(crate) use fork::{at_fork, forks};
 pub(crate) use identity::{identity, real_time, uses_tsc_clock_source};
 pub(crate) use join::join;
-pub(crate) use memfd::{create as create_memfd, create_with as create_memfd_with};
+pub(crate) use memfd::create as create_memfd;
 pub(crate) use memory::{abandon, open_part, page, private};
 pub(crate) use unshare::replace;

@@ -19,7 +19,7 @@ pub(crate) fn replace(
     descriptor: i32,
 ) -> Result<i32, Hindrance> {
     let error = |error: Errno| Hindrance::Error(error.raw_os_error());
-    let fd = memfd::sealed(old.layout, true).map_err(error)?;
+    let fd = memfd::sealed(old.layout).map_err(error)?;
     let whole = Memory {
         start: memory::map(fd.as_fd(), old.layout).map_err(error)?,
         backing: Backing::Memfd,

@@ -49,6 +49,15 @@ pub(in crate::reader) fn open_file(path: &Path) -> Result<Opened, OpenError> {
     })
 }
 
+#[cfg(unix)]
+pub(in crate::reader) fn open_descriptor(file: File, _: &str) -> Result<Opened, OpenError> {
+    Ok(Opened {
+        source: Box::new(Positioned(Mutex::new(file))),
+        id: None,
+        holder: Holder::Anyone,
+    })
+}
+
 /// A file that is read at any position by moving there.
 #[derive(Debug)]
 struct Positioned(Mutex<File>);
@@ -111,6 +120,11 @@ pub(in crate::reader) fn boot() -> Option<[u8; 16]> {
 pub(in crate::reader) fn monotonic() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed()
+}
+
+/// Nothing can be mapped here, which is what this says.
+pub(in crate::reader) fn attach(_: &File) -> Result<crate::region::Attached, String> {
+    crate::region::Attached::new(c"")
 }
 
 /// Whether an error means that what is read is not there any more.

@@ -299,3 +299,65 @@ fn a_region_that_shrinks_loses_metrics_and_says_so() {
         }
     }
 }
+
+/// As when the reader copies a generation and its value one after the other.
+#[test]
+fn a_generation_is_not_read_with_the_value_of_the_one_before() {
+    for moment in 0..40 {
+        let mut builder = Builder::new();
+        builder.entry(&span("a", 0, false));
+        builder.words(BIAS, 4, &[2]);
+        builder.words(CPU, 0, &[2, 300, 0, 0, 1, 9999, 1, 3]);
+        let extremes = builder.word_at(0, CPU, 4);
+        let mut reads = 0;
+        let region = Live::region(builder.bytes, move |bytes, _| {
+            let words = match reads {
+                now if now == moment => [(0, 2), (2, 2)],
+                now if now == moment + 1 => [(1, 50), (3, 50)],
+                _ => [(0, 0); 2],
+            };
+            for (number, value) in words.into_iter().filter(|word| word.1 != 0) {
+                *word(bytes, extremes + 8 * number) = u64::to_ne_bytes(value);
+            }
+            reads += 1;
+        });
+        let snapshot = region.snapshot().expect("a snapshot");
+        let Value::Span(span) = &named(&snapshot, "a").value else {
+            panic!("no span");
+        };
+        let times = span.times.map(|times| (times.min, times.max));
+        assert!(
+            matches!(times, None | Some((50, 50))),
+            "at {moment}: {times:?}"
+        );
+    }
+}
+
+/// As when the reader copies an entry's life and text in any order.
+#[test]
+fn an_entry_is_not_read_with_the_text_of_the_one_before() {
+    let mut seen = 0;
+    for moment in 0..40 {
+        let mut builder = Builder::new();
+        builder.entry(&counter("old", 0));
+        let (life_at, text_at) = (
+            builder.entry_at(0, entry::LIFE),
+            builder.entry_at(0, entry::TEXT),
+        );
+        let mut reads = 0;
+        let region = Live::region(builder.bytes, move |bytes, _| {
+            if reads == moment {
+                *word(bytes, life_at) = life(2, 2).to_ne_bytes();
+            } else if reads == moment + 1 {
+                bytes[text_at..text_at + 3].copy_from_slice(b"new");
+            }
+            reads += 1;
+        });
+        for metric in region.snapshot().expect("a snapshot").metrics {
+            let expected = if metric.generation == 1 { "old" } else { "new" };
+            assert_eq!(metric.name, expected, "at {moment}");
+            seen += metric.generation - 1;
+        }
+    }
+    assert!(seen > 0);
+}

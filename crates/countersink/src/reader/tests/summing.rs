@@ -123,10 +123,22 @@ fn without_events_there_are_no_extremes_and_zero_is_an_extreme() {
     let mut builder = Builder::new();
     builder.entry(&span("none", 0, false));
     builder.entry(&span("zero", 16, false));
-    builder.words(BIAS, 4, &[1]).words(BIAS, 20, &[1]);
+    // Sums were taken, and extremes not yet.
+    builder.words(
+        BIAS,
+        0,
+        &[negative(3), negative(30), negative(3), negative(9), 1],
+    );
+    builder
+        .words(CPU, 0, &[3, 30, 3, 9, 1, 10, 1, 10, 1, 3, 1, 3])
+        .words(BIAS, 20, &[1]);
     builder.words(CPU, 16, &[1, 0, 0, 0, 1, 0, 1, 0]);
     let snapshot = builder.snapshot();
-    assert_eq!(the_span(&snapshot, "none").times, None);
+    let none = the_span(&snapshot, "none");
+    assert_eq!(
+        (none.events, none.time, none.times, none.byte_extremes),
+        (0, 0, None, None)
+    );
     assert_eq!(
         the_span(&snapshot, "zero").times,
         Some(Extremes { min: 0, max: 0 })
@@ -223,8 +235,14 @@ fn quantiles_stay_in_their_bucket() {
     assert_eq!(buckets.bounds(65), None);
     // One of 47 and two of three quarters of all there are.
     let most = 3_u128 << 62;
-    assert_eq!(buckets.mean().map(u128::from), Some((47 + 2 * (most - 1)) / 3));
-    let with_sum = Buckets { sum: Some(3001), ..buckets.clone() };
+    assert_eq!(
+        buckets.mean().map(u128::from),
+        Some((47 + 2 * (most - 1)) / 3)
+    );
+    let with_sum = Buckets {
+        sum: Some(3001),
+        ..buckets.clone()
+    };
     assert_eq!(with_sum.mean(), Some(1000));
     assert_eq!(Buckets::default().mean(), None);
 }
@@ -322,6 +340,36 @@ fn growth_is_what_was_added() {
     // Reset, and more since than there was before.
     after.words(CPU, 0, &[1000]);
     assert_eq!(grown(&before, &after), (Value::Counter(991), true, false));
+}
+
+#[test]
+fn without_lanes_growth_is_what_was_counted_since_the_reset() {
+    let snapshot = |value: u64| {
+        let mut builder = Builder::new();
+        builder.entry(&counter("a", 0));
+        builder.words(CPU, 0, &[value]);
+        let mut snapshot = builder.snapshot();
+        snapshot.metrics[0].lanes.clear();
+        snapshot
+    };
+    let grown = |before: u64, after: u64| {
+        let growth = growth(&snapshot(before), &snapshot(after));
+        (growth[0].metric.value.clone(), growth[0].reset)
+    };
+    assert_eq!(grown(10, 15), (Value::Counter(5), false));
+    assert_eq!(grown(10, 4), (Value::Counter(4), true));
+}
+
+#[test]
+fn growth_does_not_wrap_where_one_of_equal_entries_is_gone() {
+    let mut before = Builder::new();
+    before.entry(&counter("a", 0));
+    before.entry(&counter("a", 1));
+    before.words(CPU, 0, &[10, 20]);
+    let mut after = before.clone();
+    let at = after.entry_at(1, 0);
+    after.put(at, &crate::reader::testing::life(3, 1).to_ne_bytes());
+    assert_eq!(grown(&before, &after), (Value::Counter(10), true, false));
 }
 
 #[test]

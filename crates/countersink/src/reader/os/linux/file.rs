@@ -1,5 +1,6 @@
 //! Files that anyone may have put there.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,6 +16,7 @@ use super::life::Process;
 use super::lock;
 use crate::reader::source::Source;
 use crate::reader::{OpenError, State};
+use crate::region::Attached;
 
 /// Who may have a region.
 #[derive(Debug)]
@@ -44,6 +46,31 @@ pub(in crate::reader) fn open_file(path: &Path) -> Result<Opened, OpenError> {
     let origin = path.display().to_string();
     let (file, stat) = open_at(CWD, path, OFlags::NOFOLLOW, OFlags::RDONLY, &origin)?;
     Ok(opened(file, &stat))
+}
+
+/// A file that somebody has opened. It lives as long as the caller has it.
+pub(in crate::reader) fn open_descriptor(file: File, origin: &str) -> Result<Opened, OpenError> {
+    let stat = fstat(&file).map_err(|error| OpenError::Open {
+        origin: origin.to_owned(),
+        error: error.into(),
+    })?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(OpenError::NotRegular {
+            origin: origin.to_owned(),
+            what: "something else",
+        });
+    }
+    Ok(Opened {
+        holder: Holder::Processes(Process::own().into_iter().collect()),
+        ..opened(file, &stat)
+    })
+}
+
+/// Maps the region in a file, to be written to.
+pub(in crate::reader) fn attach(file: &File) -> Result<Attached, String> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = CString::new(path).map_err(|error| error.to_string())?;
+    Attached::new(&path)
 }
 
 /// A region file that was opened.
@@ -139,6 +166,10 @@ impl Source for Regular {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
+    }
+
+    fn file(&self) -> Option<&File> {
+        Some(&self.0)
     }
 }
 

@@ -29,6 +29,11 @@ impl Process {
         })
     }
 
+    /// This one.
+    pub(super) fn own() -> Option<Self> {
+        Self::of(PathBuf::from("/proc/self"))
+    }
+
     pub(super) fn is_alive(&self) -> bool {
         start_time(&self.directory) == Some(self.start_time)
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::Opened;
 
 pub(in crate::reader) use directory::{files_in, prune};
-pub(in crate::reader) use file::{Holder, open_file, state};
+pub(in crate::reader) use file::{Holder, attach, open_descriptor, open_file, state};
 pub(in crate::reader) use find::{find, of_process};
 pub(in crate::reader) use life::{boot, life};
 
