@@ -1,16 +1,28 @@
 //! The `countersink` command: parse, call, render.
 //!
-//! Exit status: 0 done, 1 failed, 2 wrong usage.
+//! Exit status: 0 done, 1 failed, 2 wrong usage; that of the command for `stat`.
 
 mod bench;
 mod doctor;
+mod list;
+mod names;
 mod output;
+mod pause;
+mod prune;
+mod reset;
+mod show;
+mod stat;
+mod table;
+mod target;
+mod times;
+mod units;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Per-CPU counters for Rust on Linux: experiments that show what counting costs on this machine.
+/// Per-CPU counters for Rust on Linux: look at what programs count, and at what counting costs on
+/// this machine.
 #[derive(Debug, Parser)]
 #[command(name = "countersink", version)]
 struct Cli {
@@ -20,6 +32,16 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Which programs can be looked at
+    List(list::Options),
+    /// What a program has counted
+    Show(show::Options),
+    /// Make metrics begin at 0 again, and print what they held
+    Reset(reset::Options),
+    /// What every counter grew by while commands ran
+    Stat(stat::Options),
+    /// Remove the region files of dead programs
+    Prune(prune::Options),
     /// Run experiments and print their tables
     Bench(bench::Options),
     /// What this machine offers, what is used, and why
@@ -27,12 +49,18 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let result = match Cli::parse().command {
-        Command::Bench(options) => bench::run(&options),
-        Command::Doctor(options) => doctor::run(&options),
+        Command::List(options) => done(list::run(&options)),
+        Command::Show(options) => done(show::run(&options)),
+        Command::Reset(options) => done(reset::run(&options)),
+        Command::Stat(options) => stat::run(&options),
+        Command::Prune(options) => done(prune::run(&options)),
+        Command::Bench(options) => done(bench::run(&options)),
+        Command::Doctor(options) => done(doctor::run(&options)),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("countersink: {error:#}");

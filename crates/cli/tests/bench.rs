@@ -56,16 +56,17 @@ fn a_result_file_that_cannot_be_written_is_said_before_anything_is_measured() {
     assert_eq!(left, 0, "no file is left behind");
 }
 
-/// The main job, on one CPU, so that it also shows what is said there.
+/// What a run on one CPU printed, and its points.
 #[cfg(target_os = "linux")]
-#[test]
-fn a_run_on_one_cpu_prints_its_tables_and_says_what_it_cannot_show() {
+fn run_on_one_cpu(arguments: &[&str]) -> (String, serde_json::Value) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("results.json");
     let binary = assert_cmd::cargo::cargo_bin("countersink");
     let mut command = std::process::Command::new(binary);
     command
-        .args(["bench", "local", "--quick", "--published", "--json"])
+        .arg("bench")
+        .args(arguments)
+        .arg("--json")
         .arg(&path);
     one_cpu::restrict(&mut command);
     let output = command.output().expect("it starts");
@@ -73,32 +74,89 @@ fn a_run_on_one_cpu_prints_its_tables_and_says_what_it_cannot_show() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("may use one CPU only"), "{stderr}");
-    for part in [
-        "inc        add  add_return  cpu_local_inc",
-        "trivalue 24 MB",
-        "LocalCount is ",
-        "percpu / plain, inc rotating",
-        "percpu / atomic, inc shared, 1 thread:",
-        "Sums of the counters",
-        "orderings, irqsave as deferred",
-    ] {
-        let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(
-            squeezed(&stdout).contains(&squeezed(part)),
-            "{part} is missing in\n{stdout}"
-        );
-    }
     assert!(!stdout.contains("2 threads"), "{stdout}");
-
     let text = std::fs::read_to_string(&path).expect("results");
     let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(results["schema"], "countersink-results/1");
     assert!(results["machine"]["conditions"]["mechanism"].is_string());
-    let points = results["experiments"][0]["points"]
-        .as_array()
-        .expect("points");
+    (stdout.into_owned(), results["experiments"][0].clone())
+}
+
+#[cfg(target_os = "linux")]
+fn assert_parts(stdout: &str, parts: &[&str]) {
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in parts {
+        assert!(
+            squeezed(stdout).contains(&squeezed(part)),
+            "{part} is missing in\n{stdout}"
+        );
+    }
+}
+
+/// The main job, on one CPU, so that it also shows what is said there.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_on_one_cpu_prints_its_tables_and_says_what_it_cannot_show() {
+    let (stdout, local) = run_on_one_cpu(&["local", "--quick", "--published"]);
+    assert_parts(
+        &stdout,
+        &[
+            "inc        add  add_return  cpu_local_inc",
+            "trivalue 24 MB",
+            "LocalCount is ",
+            "percpu / plain, inc rotating",
+            "percpu / atomic, inc shared, 1 thread:",
+            "Sums of the counters",
+            "orderings, irqsave as deferred",
+        ],
+    );
+    let points = local["points"].as_array().expect("points");
     // 7 strided variants in 4 columns, 8 in the three patterns with a floor, 3 shared in 4 columns.
     assert_eq!(points.len(), 4 * 7 + 3 * 8 + 4 * 3);
+    for point in points {
+        assert_eq!(point["unit"], "ns/op");
+        assert!(point["samples"].as_array().expect("samples").len() >= 12);
+        assert!(point["wall"]["ci95"].is_array());
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn spans_on_one_cpu_print_look_ups_costs_and_page_tables() {
+    let (stdout, span) = run_on_one_cpu(&["span", "--quick"]);
+    assert_parts(
+        &stdout,
+        &[
+            "hot: everything is in the first-level cache",
+            "kfree_virt_to_page events total(min/avg/max)",
+            "sparsemem / virtual memmap, averages:",
+            "virtual memmap 598430 5.6ms(3ns/9ns/322ns)",
+            "longest, 322ns before 28.7us",
+            "counter / percpu, hot, 1 thread:",
+            "span / clock-pair, hot, 1 thread:",
+        ],
+    );
+    let points = span["points"].as_array().expect("points");
+    let of = |op: &str, pattern: &str| {
+        let here = |point: &&serde_json::Value| point["op"] == op && point["pattern"] == pattern;
+        points.iter().filter(here).count()
+    };
+    // By the harness's clock, and by the spans.
+    for pattern in ["hot", "hot-span"] {
+        assert_eq!(of("virt_to_page", pattern), 3);
+        assert_eq!(of("virt_to_page+use", pattern), 2);
+    }
+    assert_eq!((of("count", "hot"), of("count", "rotating")), (7, 2));
+    assert!(of("time", "hot") >= 6);
+    // Where a limit keeps address space away, that is said instead.
+    if !stdout.contains("timed: ") {
+        assert_eq!(of("page_touch", "page-tables"), 1);
+        assert_eq!(of("pgd_free", "page-tables"), 1);
+        assert_parts(
+            &stdout,
+            &["pte_alloc - page_touch:", "pte_free - page_unmap:"],
+        );
+    }
     for point in points {
         assert_eq!(point["unit"], "ns/op");
         assert!(point["samples"].as_array().expect("samples").len() >= 12);

@@ -46,6 +46,7 @@ impl<const N: usize> Text<N> {
         &self.bytes
     }
 
+    #[allow(dead_code, reason = "not every system opens files here")]
     pub(crate) fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }

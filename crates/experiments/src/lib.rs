@@ -5,3 +5,4 @@
 //! shows the results.
 
 pub mod local;
+pub mod span;

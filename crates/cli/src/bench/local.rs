@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use countersink_experiments::local::published::{Verdict, find as find_column};
 use countersink_experiments::local::{COLUMNS, HOT, ITERATIONS, LEN, STRIDE, Sum, memory};
 use countersink_harness::result::{ExperimentResult, PointResult};
-use countersink_harness::stats::Ratio;
 use countersink_percpu::WORDS;
 
 use crate::output::wrap;
 
-use super::table::{figure, find, median, numbers, ratio};
+use super::table::{
+    fair_median, figure, find, header, median, numbers, ratio, rows, thread_label, verdict,
+};
 
 /// The rows of the first table.
 const WAYS: [&str; 7] = [
@@ -193,26 +194,9 @@ fn shared_table(points: &[PointResult]) -> String {
 
 fn shared_cell(points: &[PointResult], key: (&str, &str, &str, usize)) -> String {
     match find(points, key) {
-        Some(point) if point.fairness < 0.5 => format!("{} (unfair)", median(point)),
-        Some(point) => median(point),
+        Some(point) => fair_median(point),
         None => "-".to_owned(),
     }
-}
-
-fn thread_label(shared: &[&PointResult], threads: usize) -> String {
-    let at = |point: &&&PointResult| point.threads == threads;
-    let mut label = format!("{threads} thread{}", if threads == 1 { "" } else { "s" });
-    if shared.iter().filter(at).any(|point| point.oversubscribed) {
-        label += " (more than CPUs)";
-    }
-    if shared
-        .iter()
-        .filter(at)
-        .any(|point| point.shared_cores == Some(true))
-    {
-        label += " (sharing cores)";
-    }
-    label
 }
 
 /// The comparisons that the design stands on.
@@ -250,18 +234,6 @@ fn aim(pattern: &str, threads: usize, oversubscribed: bool) -> Option<f64> {
     }
 }
 
-fn verdict(found: &Ratio, aim: Option<f64>) -> String {
-    let Some(aim) = aim else {
-        return String::new();
-    };
-    let verdict = match found.ci95 {
-        Some([_, high]) if high <= aim => "reached",
-        Some([low, _]) if low > aim => "missed",
-        _ => "undecided",
-    };
-    format!("; aim: at most {aim}, {verdict}")
-}
-
 fn sums_table(sums: &[Sum]) -> String {
     let mut text = "\nSums of the counters, each equal to what its operations make\n\n".to_owned();
     let seed_columns = COLUMNS.map(|(op, pattern)| format!("{op} {pattern}, 1 thread"));
@@ -289,19 +261,4 @@ fn sums_table(sums: &[Sum]) -> String {
         text += &format!("and {others} more, of the other patterns\n");
     }
     text
-}
-
-fn header(first: &str, others: impl IntoIterator<Item = String>) -> Vec<String> {
-    std::iter::once(first.to_owned()).chain(others).collect()
-}
-
-/// A row for each way that has figures.
-fn rows(ways: &[&str], cells: impl Fn(&str) -> Vec<String>) -> Vec<Vec<String>> {
-    let rows = ways.iter().map(|way| {
-        let mut row = vec![(*way).to_owned()];
-        row.extend(cells(way));
-        row
-    });
-    rows.filter(|row| row.iter().skip(1).any(|cell| cell != "-"))
-        .collect()
 }

@@ -2,6 +2,7 @@
 
 mod local;
 mod published;
+mod span;
 mod table;
 
 use std::collections::BTreeSet;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use countersink_experiments::local::LocalExperiment;
+use countersink_experiments::span::{SpanExperiment, add_readings, page_tables};
 use countersink_harness::cpus::Topology;
 use countersink_harness::machine::Machine;
 use countersink_harness::measure;
@@ -30,7 +32,7 @@ pub(crate) struct Options {
     #[arg(value_enum)]
     experiments: Vec<Name>,
 
-    /// At most 15 seconds: to see that it works
+    /// At most 15 seconds for each experiment: to see that it works
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
@@ -42,15 +44,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = thread_count)]
     threads: Vec<usize>,
 
-    /// Show the one-thread tables as ratios to local
+    /// Show the one-thread tables of `local` as ratios to local
     #[arg(long)]
     normalize: bool,
 
-    /// Show the published machines beside this one, and which orderings held
+    /// Show the published machines of `local` beside this one, and which orderings held
     #[arg(long)]
     published: bool,
 
-    /// Run the published method as well, faults included, and tell which conclusions survive: about
+    /// Run the published method of `local` as well, faults included, and tell which conclusions survive: about
     /// two minutes more, however long the rest is
     #[arg(long)]
     as_published: bool,
@@ -65,6 +67,8 @@ pub(crate) struct Options {
 enum Name {
     /// The ways to bump a local counter, and one counter that threads share
     Local,
+    /// Look-ups and page tables timed with spans, and what counting and timing cost
+    Span,
 }
 
 /// More threads than this measure the scheduler.
@@ -92,10 +96,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let threads = threads(options, topology.cpus().len());
     warn_of_cpus(&topology, &threads);
     let mut results = Results::new(machine);
-    // One so far; with more, each gets its part of the time.
-    let experiments: BTreeSet<Name> = options.experiments.iter().copied().collect();
-    if experiments.is_empty() || experiments.contains(&Name::Local) {
+    let named: BTreeSet<Name> = options.experiments.iter().copied().collect();
+    let is_wanted = |name| named.is_empty() || named.contains(&name);
+    if is_wanted(Name::Local) {
         run_local(options, &threads, &mut results)?;
+    }
+    if is_wanted(Name::Span) {
+        run_span(options, &threads, &mut results)?;
     }
     if let Some(path) = &options.json {
         results.save(path)?;
@@ -105,8 +112,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
 fn run_local(options: &Options, threads: &[usize], results: &mut Results) -> anyhow::Result<()> {
     let experiment = LocalExperiment::new(threads);
-    let length = Length::of(options);
-    measure_into(&experiment, &length.plan(&experiment)?, results)?;
+    let plan = Length::of(options).plan(&LOCAL_TIMES, &experiment)?;
+    measure_into(&experiment, &plan, results)?;
     let mut text = table::machine(&results.machine, results.experiments.last());
     if let Some(measured) = results.experiments.last() {
         text += &local::render(measured, &experiment.sums(), options.normalize);
@@ -136,6 +143,31 @@ fn run_local(options: &Options, threads: &[usize], results: &mut Results) -> any
     Ok(())
 }
 
+fn run_span(options: &Options, threads: &[usize], results: &mut Results) -> anyhow::Result<()> {
+    let experiment = SpanExperiment::new(threads);
+    let length = Length::of(options);
+    let plan = length.plan(&SPAN_TIMES, &experiment)?;
+    measure_into(&experiment, &plan, results)?;
+    let readings = experiment.readings();
+    let mut text = table::machine(&results.machine, results.experiments.last());
+    if let Some(measured) = results.experiments.last_mut() {
+        text += &span::render_look_ups(&readings, &measured.points);
+        text += &span::render_costs(&measured.points);
+        add_readings(measured, &readings);
+    }
+    print(&text)?;
+    match page_tables::run(PAGE_TABLE_ROUNDS[length as usize]) {
+        Ok(found) => {
+            print(&span::render_page_tables(&found))?;
+            if let Some(measured) = results.experiments.last_mut() {
+                measured.points.extend(found.points());
+            }
+        }
+        Err(reason) => print(&format!("\nPage tables were not timed: {reason}\n"))?,
+    }
+    Ok(())
+}
+
 /// Makes one experiment of the last two, which have one name.
 fn merge_last_two(experiments: &mut Vec<ExperimentResult>) {
     if let (Some(second), Some(first)) = (experiments.pop(), experiments.last_mut()) {
@@ -160,6 +192,14 @@ fn measure_into(
     Ok(())
 }
 
+/// Seconds that all samples of an experiment take, by [`Length`].
+type Times = [f64; 3];
+
+const LOCAL_TIMES: Times = [9.0, 42.0, 300.0];
+const SPAN_TIMES: Times = [8.0, 30.0, 150.0];
+/// Rounds of all levels of the page tables, a few ms each.
+const PAGE_TABLE_ROUNDS: [usize; 3] = [30, 100, 300];
+
 /// How long a run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
@@ -179,11 +219,12 @@ impl Length {
 
     /// Samples that fill the time: as long as there is time for, with so many rounds that ratios have
     /// intervals.
-    fn plan(self, experiment: &dyn Experiment) -> anyhow::Result<Plan> {
-        let (seconds, rounds, longest) = match self {
-            Length::Quick => (9.0, 6, 0.02),
-            Length::Default => (42.0, 8, 0.1),
-            Length::Full => (300.0, 12, 0.25),
+    fn plan(self, times: &Times, experiment: &dyn Experiment) -> anyhow::Result<Plan> {
+        let seconds = times[self as usize];
+        let (rounds, longest) = match self {
+            Length::Quick => (6, 0.02),
+            Length::Default => (8, 0.1),
+            Length::Full => (12, 0.25),
         };
         let variants: usize = experiment
             .points()
@@ -285,12 +326,18 @@ mod tests {
 
     #[test]
     fn runs_fit_their_time() {
-        let experiment = LocalExperiment::new(&[1, 2]);
-        for (length, most) in [(Length::Quick, 10.0), (Length::Default, 45.0)] {
-            let plan = length.plan(&experiment).expect("a plan");
-            let variants: usize = experiment.points().iter().map(|p| p.variants.len()).sum();
-            let samples = variants * SAMPLES_PER_ROUND * (plan.rounds() + 1);
-            assert!(plan.sample().as_secs_f64() * samples as f64 <= most);
+        let local: &dyn Experiment = &LocalExperiment::new(&[1, 2]);
+        let span: &dyn Experiment = &SpanExperiment::new(&[1, 2]);
+        for (times, experiment, quick, default) in [
+            (&LOCAL_TIMES, local, 10.0, 45.0),
+            (&SPAN_TIMES, span, 9.0, 35.0),
+        ] {
+            for (length, most) in [(Length::Quick, quick), (Length::Default, default)] {
+                let plan = length.plan(times, experiment).expect("a plan");
+                let variants: usize = experiment.points().iter().map(|p| p.variants.len()).sum();
+                let samples = variants * SAMPLES_PER_ROUND * (plan.rounds() + 1);
+                assert!(plan.sample().as_secs_f64() * samples as f64 <= most);
+            }
         }
     }
 }

@@ -44,6 +44,16 @@ pub(super) fn median(point: &PointResult) -> String {
     format!("{}{spread}", figure(wall.median))
 }
 
+/// A median of several threads, with a mark where one did less than half as much as another.
+pub(super) fn fair_median(point: &PointResult) -> String {
+    let mark = if point.fairness < 0.5 {
+        " (unfair)"
+    } else {
+        ""
+    };
+    format!("{}{mark}", median(point))
+}
+
 /// A ratio of medians with its interval.
 pub(super) fn ratio(ratio: &Ratio) -> String {
     let interval = ratio.ci95.map_or(String::new(), |[low, high]| {
@@ -63,6 +73,49 @@ pub(super) fn find<'a>(
             && point.pattern == pattern
             && point.threads == threads
     })
+}
+
+/// What a ratio says of its aim, if it has one.
+pub(super) fn verdict(found: &Ratio, aim: Option<f64>) -> String {
+    let Some(aim) = aim else {
+        return String::new();
+    };
+    let verdict = match found.ci95 {
+        Some([_, high]) if high <= aim => "reached",
+        Some([low, _]) if low > aim => "missed",
+        _ => "undecided",
+    };
+    format!("; aim: at most {aim}, {verdict}")
+}
+
+/// The first column's head and the others'.
+pub(super) fn header(first: &str, others: impl IntoIterator<Item = String>) -> Vec<String> {
+    std::iter::once(first.to_owned()).chain(others).collect()
+}
+
+/// A row for each way that has figures.
+pub(super) fn rows(ways: &[&str], cells: impl Fn(&str) -> Vec<String>) -> Vec<Vec<String>> {
+    let rows = ways.iter().map(|way| {
+        let mut row = vec![(*way).to_owned()];
+        row.extend(cells(way));
+        row
+    });
+    rows.filter(|row| row.iter().skip(1).any(|cell| cell != "-"))
+        .collect()
+}
+
+/// The head of a column of some points.
+pub(super) fn thread_label(points: &[&PointResult], threads: usize) -> String {
+    let at = |point: &&&PointResult| point.threads == threads;
+    let mut label = format!("{threads} thread{}", if threads == 1 { "" } else { "s" });
+    if points.iter().filter(at).any(|point| point.oversubscribed) {
+        label += " (more than CPUs)";
+    }
+    let shares = |point: &&PointResult| point.shared_cores == Some(true);
+    if points.iter().filter(at).any(shares) {
+        label += " (sharing cores)";
+    }
+    label
 }
 
 /// What the numbers were measured on.

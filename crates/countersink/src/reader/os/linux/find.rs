@@ -250,7 +250,8 @@ mod tests {
         let line = |bytes: &[u8], offset: usize| {
             let range = bytes.as_ptr_range();
             let (start, end) = (range.start as usize, range.end as usize);
-            format!("{start:x}-{end:x} rw-s {offset:08x} 00:01 4242 /memfd:countersink (deleted)\n")
+            let device = device();
+            format!("{start:x}-{end:x} rw-s {offset:08x} {device} 4242 /memfd:countersink (deleted)\n")
         };
         let maps = line(second, first.len()) + &line(first, 0);
         processes.add(7, None, &maps);

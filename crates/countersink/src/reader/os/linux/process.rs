@@ -3,12 +3,13 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{CWD, MemfdFlags, OFlags, fstat, memfd_create};
+use rustix::fs::{CWD, MemfdFlags, OFlags, Stat, fstat, memfd_create};
 
 use super::file::{Holder, Memory, id, look_at, opened, reopen};
 use super::life::Process;
@@ -100,19 +101,17 @@ impl Candidate {
             Ok(found) => found,
             // Links to mapped files can be followed by few; the memory can be read by more.
             Err(OpenError::Open { error, .. }) if !self.lines.is_empty() => {
-                return self.open_memory(process, origin, error);
+                match self.look_at_name(origin) {
+                    Some(found) => found,
+                    None => return self.open_memory(process, origin, error),
+                }
             }
             Err(error) => return Err(error.into()),
         };
         if let Some(at) = seen(id(&stat)) {
             return Err(Refused::Seen(at));
         }
-        // Anyone can show a file under a memfd's name, on a file system that hangs.
-        if self.is_memfd && memfd_device() != Some(stat.st_dev) {
-            return Err(Refused::Error(OpenError::NotMemfd {
-                origin: origin.to_owned(),
-            }));
-        }
+        self.check_device(stat.st_dev, origin)?;
         let file = opened(reopen(&place, OFlags::RDONLY, origin)?, &stat);
         let holder = match self.is_memfd {
             true => Holder::Processes(vec![process.clone()]),
@@ -126,6 +125,25 @@ impl Candidate {
         )?)
     }
 
+    /// Anyone can show a file under a memfd's name, on a file system that hangs.
+    fn check_device(&self, device: u64, origin: &str) -> Result<(), OpenError> {
+        match self.is_memfd && memfd_device() != Some(device) {
+            true => Err(OpenError::NotMemfd {
+                origin: origin.to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// A mapped region file by its name, if that still leads to it.
+    fn look_at_name(&self, origin: &str) -> Option<(OwnedFd, Stat)> {
+        let line = self.lines.first().filter(|_| !self.is_memfd)?;
+        let path = Path::new(OsStr::from_bytes(&line.name));
+        let found = look_at(CWD, path, OFlags::NOFOLLOW, origin).ok()?;
+        // The devices differ on some file systems.
+        (found.1.st_ino == line.id.1).then_some(found)
+    }
+
     /// The region in the process's memory.
     fn open_memory(
         &self,
@@ -134,6 +152,7 @@ impl Candidate {
         error: io::Error,
     ) -> Result<Region, Refused> {
         let id = self.lines.first().map(|line| line.id);
+        self.check_device(id.map_or(0, |id| id.0), origin)?;
         let memory =
             fs::File::open(process.directory.join("mem")).map_err(|_| OpenError::Open {
                 origin: origin.to_owned(),
@@ -175,7 +194,7 @@ impl From<OpenError> for Refused {
 }
 
 /// The device that all memfds are on.
-fn memfd_device() -> Option<u64> {
+pub(super) fn memfd_device() -> Option<u64> {
     static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
     *DEVICE.get_or_init(|| {
         let memfd = memfd_create("countersink-reader", MemfdFlags::CLOEXEC).ok()?;
