@@ -125,13 +125,14 @@ impl<const N: usize> Core<N> {
             grouping: self.grouping,
         };
         let main = region::main();
+        if let Some(region) = main
+            && self.kind == Kind::Span
+        {
+            // Whoever reads a span has to know its clock.
+            region.note_clock();
+        }
         let refusal = match main.map(|region| (region, region.register(&wanted))) {
-            Some((region, Ok(granted))) => {
-                if self.kind == Kind::Span {
-                    region.note_clock();
-                }
-                return Some(self.publish(granted, IN_REGION, forks));
-            }
+            Some((_, Ok(granted))) => return Some(self.publish(granted, IN_REGION, forks)),
             Some((_, Err(refusal))) => refusal,
             None => Refusal::NoMemory,
         };
@@ -176,7 +177,7 @@ impl<const N: usize> Core<N> {
 
     #[cold]
     fn use_emergency(&self) -> Option<Slots<'static>> {
-        let (words, own) = region::emergency_words(self.kind.words(self.grouping));
+        let (words, own) = region::emergency_words(self.kind, self.grouping);
         let home = if own {
             PRIVATE + Refusal::NoMemory as u8
         } else {

@@ -275,9 +275,13 @@ pub struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Stops the clock and records the event; the same as dropping it.
+    /// Stops the clock and records the event; dropping it does the same.
     #[inline(always)]
-    pub fn stop(self) {}
+    pub fn stop(self) {
+        let stopped = clock::now();
+        self.span.record(self.started, stopped);
+        core::mem::forget(self);
+    }
 
     /// Stops the clock and records the event, and the bytes that it handled. 0 bytes count as well.
     #[inline(always)]

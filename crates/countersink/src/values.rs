@@ -264,6 +264,7 @@ pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
         }
         Kind::Span => {
             take.span(words);
+            begin_first_generation(words);
         }
         Kind::Histogram => {
             take.one(words, histogram::SUM);
@@ -272,10 +273,13 @@ pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
     }
 }
 
-/// The first generation is 1: lanes that were never written hold 0.
+/// Begins a metric's first generation, to which all of its events belong: that one, too, which stopped
+/// just before the metric was registered for it. Not generation 0, which lanes hold that were never written.
 fn begin_first_generation(words: &Slots<'_>) {
-    if let Some(generations) = words.pair(span::LONGEST) {
-        let _ = generations.compare_exchange_bias([0, 0], [1, clock::now().ticks]);
+    if let Some(generations) = words.pair(span::LONGEST)
+        && let Some(held) = generations.load(Lane::Bias)
+    {
+        let _ = generations.compare_exchange_bias(held, [held[0].wrapping_add(1), 0]);
     }
 }
 

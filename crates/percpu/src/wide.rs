@@ -13,13 +13,14 @@
 #[cfg(target_arch = "x86_64")]
 pub(crate) unsafe fn compare_exchange(word: *mut u64, old: [u64; 2], new: [u64; 2]) -> [u64; 2] {
     let (low, high);
-    // SAFETY: the caller's promise. rbx cannot be an operand; it is put back.
+    // SAFETY: the caller's promise. rbx cannot be an operand by name, and is put back. It must not be
+    // where the address is either, which the compiler is free to choose unless that has a name.
     unsafe {
         core::arch::asm!(
             "xchg {first}, rbx",
-            "lock cmpxchg16b xmmword ptr [{word}]",
+            "lock cmpxchg16b xmmword ptr [rdi]",
             "mov rbx, {first}",
-            word = in(reg) word,
+            in("rdi") word,
             first = inout(reg) new[0] => _,
             in("rcx") new[1],
             inout("rax") old[0] => low,

@@ -13,20 +13,7 @@ mod x86_64 {
     pub(crate) fn exist() -> bool {
         __cpuid(0x8000_0000).eax >= 0x8000_0001
             && __cpuid(0x8000_0001).edx & 1 << 27 != 0
-            && is_allowed()
-    }
-
-    /// `prctl(PR_SET_TSC)` makes reading the counter a deadly signal.
-    fn is_allowed() -> bool {
-        let mut mode: core::ffi::c_int = 0;
-        // SAFETY: the kernel writes an int. A system call as such, which leaves `errno` alone if it
-        // succeeds; it is put back if not, since this may be a signal handler.
-        unsafe {
-            let errno = *libc::__errno_location();
-            let result = libc::syscall(libc::SYS_prctl, libc::PR_GET_TSC, &raw mut mode);
-            *libc::__errno_location() = errno;
-            result != 0 || mode == libc::PR_TSC_ENABLE
-        }
+            && crate::os::may_read_cycles()
     }
 
     /// Whether it ticks at one rate, whatever the CPU does.

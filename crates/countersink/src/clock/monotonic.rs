@@ -4,11 +4,7 @@ use super::Moment;
 
 #[cfg(all(target_os = "linux", not(countersink_portable)))]
 pub(super) fn nanoseconds() -> u64 {
-    use rustix::time::{ClockId, clock_gettime};
-    let time = clock_gettime(ClockId::Monotonic);
-    (time.tv_sec as u64)
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(time.tv_nsec as u64)
+    crate::os::monotonic_time()
 }
 
 #[cfg(not(all(target_os = "linux", not(countersink_portable))))]
@@ -22,7 +18,7 @@ pub(super) fn nanoseconds() -> u64 {
 
 #[cfg(all(target_os = "linux", not(countersink_portable)))]
 fn cpu() -> u32 {
-    rustix::thread::sched_getcpu() as u32
+    crate::os::current_cpu()
 }
 
 #[cfg(not(all(target_os = "linux", not(countersink_portable))))]

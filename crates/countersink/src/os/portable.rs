@@ -34,6 +34,8 @@ pub(crate) fn create_file(
     Err(Hindrance::System)
 }
 
+pub(crate) fn remove_file(_: &CStr, _: &Identity, _: &Memory) {}
+
 pub(crate) fn create_memfd(_: Layout) -> Result<Memory, Hindrance> {
     Err(Hindrance::System)
 }
@@ -121,7 +123,6 @@ pub(crate) fn replace(
     _: &Memory,
     _: &dyn Fn(&Memory) -> bool,
     _: &[(u64, u64)],
-    _: i32,
-) -> Result<i32, Hindrance> {
+) -> Result<Memory, Hindrance> {
     Err(Hindrance::System)
 }

@@ -8,8 +8,9 @@ use super::model::{Labels, Metric, Per, Snapshot, Value};
 /// What a metric grew by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Growth {
-    /// The metric as it is after, with what was added since as its value and lanes. Extremes are there
-    /// only where the metric was not there before: of the others, it is not known when they were.
+    /// The metric as it is after, with what was added since as its value and lanes. Lanes are left out
+    /// where they are not known. Extremes are there only where the metric was not there before: of the
+    /// others, it is not known when they were.
     pub metric: Metric,
     /// It was reset or taken meanwhile. The growth is that of the lanes, from which resets take nothing, so
     /// nothing is missing. Where the lanes are not known, it is what was counted since.
@@ -31,13 +32,28 @@ pub fn growth(before: &Snapshot, after: &Snapshot) -> Vec<Growth> {
         .iter()
         .map(|metric| match earlier.get(&identity(metric)) {
             Some(earlier) if same_form(&earlier.value, &metric.value) => since(earlier, metric),
-            _ => Growth {
-                metric: metric.clone(),
-                reset: false,
-                new: true,
-            },
+            _ => since_the_beginning(metric),
         });
     grown.collect()
+}
+
+fn since_the_beginning(metric: &Metric) -> Growth {
+    let mut metric = metric.clone();
+    // Its words may have been another metric's before: then the lanes have that one's counts, too.
+    let nothing = zero(&metric.value);
+    let counts = |mut value: Value| {
+        subtract(&mut value, &nothing);
+        value
+    };
+    let counted = counts(sum(&metric.lanes, &metric.value));
+    if !is_same(&counts(metric.value.clone()), &counted) {
+        metric.lanes.clear();
+    }
+    Growth {
+        metric,
+        reset: false,
+        new: true,
+    }
 }
 
 fn identity(metric: &Metric) -> (&str, &Labels, u32, u32) {

@@ -156,7 +156,8 @@ pub struct Metric {
     pub torn: bool,
     /// The value.
     pub value: Value,
-    /// The same by lane, without what resets have taken off sums.
+    /// The same by lane, without what resets have taken off sums: also what was counted before the
+    /// last reset, and what another metric counted whose words these were. Lanes with nothing are left out.
     pub lanes: Vec<(Per, Value)>,
 }
 

@@ -68,7 +68,6 @@ fn metric(
     left: &mut usize,
     problems: &mut Problems,
 ) -> Option<Metric> {
-    let name = escape(&entry.name);
     let is_span = matches!(entry.form, Form::Span(_));
     if is_span && clock.ticks_per_second == 0 {
         problems
@@ -81,9 +80,7 @@ fn metric(
         match left.checked_sub(size(&value)) {
             Some(rest) => *left = rest,
             None => {
-                problems.add(format!(
-                    "{name} is shown without its lanes: there are too many"
-                ));
+                problems.add("some metrics are without their lanes: there are too many".to_owned());
                 lanes.clear();
                 break;
             }
@@ -204,8 +201,8 @@ fn buckets(grouping: u32, words: &[u64], first: usize) -> Buckets {
 /// The extremes of some lanes that belong to the present generation.
 ///
 /// Generation and value of a lane are stored at once, and not read at once. A value that was read after
-/// its generation belongs to it or to a later one; and there was none later, since the bias lane had
-/// the present one still after that.
+/// its generation, in the last reading, belongs to it or to a later one; and there was none later, since
+/// the bias lane still had the present one after that. So it may be that of an event more.
 fn extremes(
     reading: &Reading,
     lanes: impl Iterator<Item = u32>,
@@ -214,8 +211,8 @@ fn extremes(
 ) -> Option<Extremes> {
     let present = reading.bias.get(span::LONGEST).copied().unwrap_or(0);
     let of = |lane, word| {
-        let is_present = present != 0 && reading.first.word(lane, word) == present;
-        is_present.then(|| reading.lanes.word(lane, word + 1))
+        let is_present = present != 0 && reading.lanes.word(lane, word) == present;
+        is_present.then(|| reading.last.word(lane, word + 1))
     };
     let (mut smallest, mut largest) = (None, None);
     for lane in lanes {

@@ -229,10 +229,10 @@ impl Missing {
 struct Wanted {
     word: usize,
     words: usize,
-    /// Words, from the first one on, that are read before all: what a gauge went down, and the
-    /// generations of a span's extremes.
+    /// Words, from the first one on, that are read before all: what a gauge went down.
     before: usize,
-    /// Words, from the first one on, that are read after all: what a gauge went down.
+    /// Words, from the first one on, that are read after all: what a gauge went down, and a span's
+    /// extremes.
     after: usize,
 }
 
@@ -241,7 +241,7 @@ impl Wanted {
         let (before, after) = match entry.form {
             Form::Counter | Form::Histogram(..) => (0, 0),
             Form::Gauge => (entry.words, entry.words),
-            Form::Span(_) => (span::WORDS, 0),
+            Form::Span(_) => (0, span::WORDS),
         };
         Wanted {
             word: entry.word,

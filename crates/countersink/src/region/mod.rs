@@ -48,6 +48,8 @@ pub(crate) struct Region {
     open_segments: AtomicU32,
     /// What readers find; never used here but to close it.
     descriptor: AtomicI32,
+    /// The device and inode that it has, by which it is known again.
+    file: [AtomicU64; 2],
     /// Whether the memory is a new one, since the process left the region that it shared.
     left: AtomicBool,
 }
@@ -99,7 +101,7 @@ fn get_or_make(
                 Ok(_) => made,
                 Err(theirs) => {
                     // SAFETY: ours, which nobody else has seen.
-                    os::abandon(unsafe { &made.as_ref().memory });
+                    options::discard(unsafe { &made.as_ref().memory });
                     NonNull::new(theirs)?
                 }
             }
@@ -109,33 +111,53 @@ fn get_or_make(
     Some(unsafe { region.as_ref() })
 }
 
+/// Memory for a region's description that lives as long as the process: what the program has brought along,
+/// and a new page where that is used up by many that came at once.
+fn place() -> Option<NonNull<Region>> {
+    struct Places([core::cell::UnsafeCell<core::mem::MaybeUninit<Region>>; 4]);
+    // SAFETY: each is given away once.
+    unsafe impl Sync for Places {}
+    static PLACES: Places =
+        Places([const { core::cell::UnsafeCell::new(core::mem::MaybeUninit::uninit()) }; 4]);
+    static USED: AtomicU32 = AtomicU32::new(0);
+    const { assert!(size_of::<Region>() <= 4096) };
+    let used = USED.fetch_update(Relaxed, Relaxed, |used| (used < 4).then_some(used + 1));
+    match used.map(|used| PLACES.0.get(used as usize)) {
+        Ok(Some(place)) => NonNull::new(place.get().cast()),
+        _ => os::page().map(NonNull::cast),
+    }
+}
+
 /// CPU lanes of a region made here.
 fn lanes() -> u32 {
     choice().cpus.clamp(1, layout::MOST_CPUS)
 }
 
 impl Region {
-    /// A region in this memory, which is made one now unless it is one already.
-    fn made(memory: Memory, mechanism: Mechanism, hindrance: Hindrance) -> Option<NonNull<Region>> {
-        let index_end = memory.layout.entries_offset();
-        if !os::open_part(&memory, 0, index_end) {
-            os::abandon(&memory);
-            return None;
-        }
-        let region = Region {
+    /// A region in this memory, of which nothing is open.
+    fn new(memory: Memory, mechanism: Mechanism, hindrance: Hindrance) -> Region {
+        Region {
             memory,
             mechanism,
             hindrance,
             open_entries: AtomicU32::new(0),
             open_segments: AtomicU32::new(0),
             descriptor: AtomicI32::new(memory.descriptor),
+            file: [memory.file.0.into(), memory.file.1.into()],
             left: AtomicBool::new(false),
+        }
+    }
+
+    /// A region in this memory, which is given back if it cannot be used.
+    fn made(memory: Memory, mechanism: Mechanism, hindrance: Hindrance) -> Option<NonNull<Region>> {
+        let opened = os::open_part(&memory, 0, memory.layout.entries_offset());
+        let Some(place) = opened.then(place).flatten() else {
+            os::abandon(&memory);
+            return None;
         };
-        const { assert!(size_of::<Region>() <= 4096) };
-        let page = os::page()?.cast::<Region>();
-        // SAFETY: a page of our own, aligned and large enough.
-        unsafe { page.write(region) };
-        Some(page)
+        // SAFETY: memory of our own, aligned and large enough.
+        unsafe { place.write(Region::new(memory, mechanism, hindrance)) };
+        Some(place)
     }
 
     pub(crate) fn memory(&self) -> &Memory {

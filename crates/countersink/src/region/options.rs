@@ -22,7 +22,7 @@ use crate::os::{self, Backing, Hindrance, Memory};
 /// touched only, except in a file, which has its full size from the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// A file in this directory, `PROGRAM.PID.START.countersink`, that can be read after a crash. The
+    /// A file in this directory, `PROGRAM.PID.START.countersink` (and a number where that is taken), that can be read after a crash. The
     /// directory is made if it is missing; it must be ours and closed to others (0700). Not a network
     /// file system; stores to a file on a disk can stall for hundreds of milliseconds, so prefer tmpfs.
     pub directory: Option<PathBuf>,
@@ -104,11 +104,7 @@ fn wanted(metrics: u32, segments: u32) -> Option<Layout> {
 
 /// Makes the region of this process, or joins one.
 pub(super) fn make() -> Option<NonNull<Region>> {
-    let setting = match CHOSEN.get().and_then(|chosen| chosen.directory.as_deref()) {
-        Some(directory) => os::Setting::Directory(directory),
-        None => os::setting(),
-    };
-    let hindrance = match setting {
+    let hindrance = match setting() {
         os::Setting::Join(path) => match os::join(path).and_then(joined) {
             Ok(region) => return Some(region),
             Err(hindrance) => hindrance,
@@ -142,23 +138,42 @@ pub(super) fn make() -> Option<NonNull<Region>> {
 
 /// A region that another process has made, if its clock is one that this process has.
 fn joined(memory: Memory) -> Result<NonNull<Region>, Hindrance> {
-    let joined = Region::peek(memory).and_then(|(mechanism, clock)| {
-        let usable = clock == clock::source().code();
-        usable.then(|| Region::made(memory, mechanism, Hindrance::None))?
-    });
-    joined.ok_or(Hindrance::NotJoined)
+    match Region::peek(memory) {
+        Some((mechanism, clock)) if clock == clock::source().code() => {
+            Region::made(memory, mechanism, Hindrance::None).ok_or(Hindrance::NotJoined)
+        }
+        _ => {
+            os::abandon(&memory);
+            Err(Hindrance::NotJoined)
+        }
+    }
 }
 
 /// Completes a region before others see it.
 fn fill(memory: &Memory) -> bool {
-    match Region::made(*memory, choice().mechanism, Hindrance::None) {
-        Some(region) => {
-            // SAFETY: just made.
-            #[allow(unsafe_code)]
-            unsafe { region.as_ref() }.write_header(&os::identity());
-            true
-        }
-        None => false,
+    let opened = os::open_part(memory, 0, layout::UNIT);
+    if opened {
+        Region::new(*memory, choice().mechanism, Hindrance::None).write_header(&os::identity());
+    }
+    opened
+}
+
+/// Gives back a region that another thread was faster to make.
+pub(super) fn discard(memory: &Memory) {
+    if memory.backing == Backing::File
+        && !memory.joined
+        && let os::Setting::Directory(path) = setting()
+    {
+        os::remove_file(path, &os::identity(), memory);
+    }
+    os::abandon(memory);
+}
+
+/// What was asked for: by the program, or by the environment.
+fn setting() -> os::Setting {
+    match CHOSEN.get().and_then(|chosen| chosen.directory.as_deref()) {
+        Some(directory) => os::Setting::Directory(directory),
+        None => os::setting(),
     }
 }
 
@@ -169,15 +184,7 @@ impl Region {
         if !os::open_part(&memory, 0, layout::UNIT) {
             return None;
         }
-        let region = Region {
-            memory,
-            mechanism: choice().mechanism,
-            hindrance: Hindrance::None,
-            open_entries: 0.into(),
-            open_segments: 0.into(),
-            descriptor: (-1).into(),
-            left: false.into(),
-        };
+        let region = Region::new(memory, choice().mechanism, Hindrance::None);
         let mechanism = region.u32(layout::header::MECHANISM as u64).load(Acquire);
         let clock = region.u32(layout::header::CLOCK as u64).load(Acquire);
         Some((header::mechanism_of(mechanism)?, clock))

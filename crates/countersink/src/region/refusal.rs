@@ -31,7 +31,7 @@ impl Refusal {
             4 => "defined before with another kind, unit or grouping power",
             5 => "no room for another metric",
             6 => "no room for its words",
-            7 => "no memory, so it does not count",
+            7 => "no memory",
             _ => "for a reason that this version does not know",
         }
     }

@@ -137,6 +137,8 @@ impl Region {
         let layout = self.layout();
         if held.count as usize != wanted.words()
             || !layout.has_words(held.segment, held.first, held.count)
+            // Pairs need even places; the entry may have been written by anyone.
+            || held.count > 1 && held.first % 2 != 0
         {
             return Err(Refusal::NoWords);
         }

@@ -43,10 +43,17 @@ impl Region {
             (layout.segments_offset(), segments),
         ];
         let fill = |memory: &Memory| self.copy_to(memory, open[0].1);
-        let descriptor = self.descriptor.load(Relaxed);
-        match os::replace(&self.memory, &fill, &open, descriptor) {
-            Ok(descriptor) => {
-                self.descriptor.store(descriptor, Relaxed);
+        // As it is now: this may be the second time.
+        let old = Memory {
+            descriptor: self.descriptor.load(Relaxed),
+            file: (self.file[0].load(Relaxed), self.file[1].load(Relaxed)),
+            ..self.memory
+        };
+        match os::replace(&old, &fill, &open) {
+            Ok(new) => {
+                self.descriptor.store(new.descriptor, Relaxed);
+                self.file[0].store(new.file.0, Relaxed);
+                self.file[1].store(new.file.1, Relaxed);
                 self.left.store(true, Relaxed);
                 Ok(())
             }
@@ -59,15 +66,7 @@ impl Region {
         if !os::open_part(memory, 0, bytes) {
             return false;
         }
-        let new = Region {
-            memory: *memory,
-            mechanism: self.mechanism,
-            hindrance: os::Hindrance::None,
-            open_entries: 0.into(),
-            open_segments: 0.into(),
-            descriptor: (-1).into(),
-            left: false.into(),
-        };
+        let new = Region::new(*memory, self.mechanism, os::Hindrance::None);
         for offset in (0..bytes).step_by(8) {
             let value = self.u64(offset).load(Relaxed);
             // Untouched pages stay untouched.

@@ -6,15 +6,19 @@ use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, RenameFlags, fallocate, fstat, mkdirat,
-    openat, renameat_with, unlinkat,
+    openat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::{memfd, memory};
+use super::{keeping_errno, memfd, memory};
 use crate::layout::Layout;
 use crate::os::{Backing, Hindrance, Identity, Memory};
 use crate::text::Text;
+
+/// More names than a process has files: one for each version of the library, and each time that it
+/// executed itself anew.
+const MOST_NAMES: u32 = 64;
 
 /// A file in a directory, with as much of the wanted layout as limits allow. `fill` completes the region
 /// before others see the file.
@@ -39,11 +43,14 @@ pub(crate) fn create(
 fn open_directory(path: &CStr) -> Result<OwnedFd, Hindrance> {
     let error = |error: Errno| Hindrance::Error(error.raw_os_error());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let trimmed = without_slash(path).ok_or(Hindrance::Directory)?;
+    let path = trimmed.as_ref().map_or(path, Text::as_c_str);
     let opened = match openat(CWD, path, flags, Mode::empty()) {
-        Err(Errno::NOENT) => {
-            mkdirat(CWD, path, Mode::RWXU).map_err(error)?;
-            openat(CWD, path, flags, Mode::empty())
-        }
+        Err(Errno::NOENT) => match mkdirat(CWD, path, Mode::RWXU) {
+            // Another process may have been faster.
+            Ok(()) | Err(Errno::EXIST) => openat(CWD, path, flags, Mode::empty()),
+            Err(errno) => Err(errno),
+        },
         opened => opened,
     };
     let directory = opened.map_err(|errno| match errno {
@@ -61,27 +68,48 @@ fn open_directory(path: &CStr) -> Result<OwnedFd, Hindrance> {
     }
 }
 
+/// A path that ends with a slash, without it: with it, a symbolic link would be followed. `None` if it is
+/// too long for that.
+fn without_slash(path: &CStr) -> Option<Option<Text<256>>> {
+    let [start @ .., b'/'] = path.to_bytes() else {
+        return Some(None);
+    };
+    let end = start.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+    let mut text = Text::<256>::empty();
+    // Nothing but slashes is the root.
+    let rest = if end == 0 { b"/" } else { &start[..end] };
+    rest.iter().for_each(|byte| text.push(*byte));
+    (text.as_bytes() == rest).then_some(Some(text))
+}
+
 fn make(
     directory: &OwnedFd,
     identity: &Identity,
     layout: Layout,
     fill: &dyn Fn(&Memory) -> bool,
 ) -> Result<Memory, Errno> {
-    // Two threads may be here at once; each makes a file of its own, and one of them stays.
-    let number = identity_number(identity);
-    let temporary = Text::<128>::of(format_args!(".countersink-{number}.tmp"));
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = openat(
-        directory,
-        temporary.as_c_str(),
-        flags,
-        Mode::RUSR | Mode::WUSR,
-    )?;
+    let (temporary, fd) = temporary(directory, identity)?;
     let made = complete(directory, &temporary, fd, identity, layout, fill);
     if made.is_err() {
         let _ = unlinkat(directory, temporary.as_c_str(), AtFlags::empty());
     }
     made
+}
+
+/// A new file under a name of its own. Two threads may be here at once, and two versions of this
+/// library; each makes a file.
+fn temporary(directory: &OwnedFd, identity: &Identity) -> Result<(Text<128>, OwnedFd), Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for number in 0..MOST_NAMES {
+        let Identity { pid, start_time, .. } = identity;
+        let name = Text::of(format_args!(".countersink-{pid}-{start_time}-{number}.tmp"));
+        match openat(directory, name.as_c_str(), flags, Mode::RUSR | Mode::WUSR) {
+            Ok(fd) => return Ok((name, fd)),
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Errno::EXIST)
 }
 
 fn complete(
@@ -97,24 +125,17 @@ fn complete(
     // All of it, now: a hole that cannot be filled later is a deadly signal.
     fallocate(&fd, FallocateFlags::empty(), 0, layout.size())?;
     let memory = Memory {
+        file: memory::file(&fd)?,
         start: memory::map(fd.as_fd(), layout)?,
         layout,
         backing: Backing::File,
         joined: false,
-        file: memory::file(&fd)?,
         descriptor: -1,
     };
-    let name = name(identity);
     let placed = if fill(&memory) {
-        renameat_with(
-            directory,
-            temporary.as_c_str(),
-            directory,
-            name.as_c_str(),
-            RenameFlags::empty(),
-        )
+        place(directory, temporary, identity)
     } else {
-        Err(Errno::IO)
+        Err(Errno::NOMEM)
     };
     if let Err(error) = placed {
         memory::abandon(&memory);
@@ -126,8 +147,42 @@ fn complete(
     })
 }
 
-/// `PROGRAM.PID.START.countersink`: no two processes of a boot have the same.
-fn name(identity: &Identity) -> Text<128> {
+/// Gives a complete file the first name that is free. A program that executes itself anew, and another
+/// version of this library, have the same one.
+fn place(directory: &OwnedFd, temporary: &Text<128>, identity: &Identity) -> Result<(), Errno> {
+    let rename = |number: u32, flags| {
+        let (old, new) = (temporary.as_c_str(), name(identity, number));
+        renameat_with(directory, old, directory, new.as_c_str(), flags)
+    };
+    for number in 0..MOST_NAMES {
+        match rename(number, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => {}
+            // Not every file system can do it without replacing; the number makes up for it.
+            Err(Errno::INVAL) => return rename(process_number(), RenameFlags::empty()),
+            placed => return placed,
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+/// Removes the name of a file that another thread was faster to make.
+pub(crate) fn remove(directory: &CStr, identity: &Identity, memory: &Memory) {
+    let Ok(directory) = open_directory(directory) else {
+        return;
+    };
+    for number in 0..MOST_NAMES {
+        let name = name(identity, number);
+        let status = statat(&directory, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW);
+        if status.is_ok_and(|status| (status.st_dev, status.st_ino) == memory.file) {
+            let _ = unlinkat(&directory, name.as_c_str(), AtFlags::empty());
+            return;
+        }
+    }
+}
+
+/// `PROGRAM.PID.START.countersink`: no two processes of a boot have the same; from the second file of a
+/// process on, with a number.
+fn name(identity: &Identity, number: u32) -> Text<128> {
     let end = identity.program.iter().position(|byte| *byte == 0);
     let program = &identity.program[..end.unwrap_or(identity.program.len())];
     let mut text = Text::<128>::empty();
@@ -135,22 +190,19 @@ fn name(identity: &Identity) -> Text<128> {
         let plain = byte.is_ascii_alphanumeric() || b"-_".contains(byte);
         text.push(if plain { *byte } else { b'_' });
     }
-    text.append(format_args!(
-        ".{}.{}.countersink",
-        identity.pid, identity.start_time
-    ));
+    text.append(format_args!(".{}.{}", identity.pid, identity.start_time));
+    if number > 0 {
+        text.append(format_args!("-{number}"));
+    }
+    text.append(format_args!(".countersink"));
     text
 }
 
-fn identity_number(identity: &Identity) -> impl core::fmt::Display {
+/// Another number for each call, among those of names.
+fn process_number() -> u32 {
     use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    Text::<64>::of(format_args!(
-        "{}-{}-{}",
-        identity.pid,
-        identity.start_time,
-        MADE.fetch_add(1, Relaxed)
-    ))
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    NUMBER.fetch_add(1, Relaxed) % MOST_NAMES
 }
 
 /// Takes the lock that says "alive". It belongs to the open file, so it lasts until the last process
@@ -160,17 +212,7 @@ fn lock(fd: &OwnedFd) -> Result<(), Errno> {
     let mut lock: libc::flock = unsafe { core::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as _;
     lock.l_whence = libc::SEEK_SET as _;
-    // SAFETY: the structure lives as long as the call. `errno` is put back: this may run in a handler.
-    unsafe {
-        let errno = libc::__errno_location();
-        let before = *errno;
-        let result = libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock);
-        let error = *errno;
-        *errno = before;
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(Errno::from_raw_os_error(error))
-        }
-    }
+    // SAFETY: the structure lives as long as the call.
+    let call = || unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
+    keeping_errno(call).map(|_| ())
 }

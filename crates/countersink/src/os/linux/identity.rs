@@ -3,7 +3,6 @@
 use core::ffi::CStr;
 
 use rustix::fs::{CWD, Mode, OFlags, openat, stat};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::os::Identity;
 
@@ -52,14 +51,6 @@ fn boot() -> Option<[u8; 16]> {
 pub(crate) fn uses_tsc_clock_source() -> bool {
     let path = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
     read(path, &mut [0; 64]) == b"tsc\n"
-}
-
-/// `CLOCK_REALTIME` in nanoseconds.
-pub(crate) fn real_time() -> u64 {
-    let time = clock_gettime(ClockId::Realtime);
-    (time.tv_sec as u64)
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(time.tv_nsec as u64)
 }
 
 /// The beginning of a small file; empty if it cannot be read.

@@ -12,9 +12,12 @@ use rustix::io::{Errno, pread};
 use rustix::process::geteuid;
 
 use super::memory;
-use crate::layout::{self, HEADER};
+use crate::layout;
 use crate::os::{Backing, Hindrance, Memory};
 use crate::text::Text;
+
+/// The bytes of a header that say how the region is laid out.
+const FIRST_PART: usize = 256;
 
 /// Maps the region at a path such as `/proc/PID/fd/N`, if it is whole and nobody can make it shorter
 /// but we ourselves.
@@ -31,7 +34,8 @@ pub(crate) fn join(path: &CStr) -> Result<Memory, Hindrance> {
     let fd = super::memfd::above_standard(fd).map_err(error)?;
     let backing = backing(&fd, &status).ok_or(Hindrance::NotJoined)?;
 
-    let mut header = [0; HEADER];
+    // The stack may be a handler's, and small.
+    let mut header = [0; FIRST_PART];
     let read = pread(&fd, &mut header, 0).map_err(error)?;
     let layout =
         layout::of_header(header.get(..read).unwrap_or(&[])).ok_or(Hindrance::NotJoined)?;

@@ -1,7 +1,8 @@
 //! Mappings of regions.
 #![allow(unsafe_code)]
 
-use core::ptr::{NonNull, null_mut};
+use core::mem::MaybeUninit;
+use core::ptr::{NonNull, null, null_mut};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
@@ -9,8 +10,7 @@ use rustix::mm::{
     Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munlock,
     munmap,
 };
-use rustix::process::{Resource, getrlimit};
-
+use super::keeping_errno;
 use crate::layout::{ENTRIES_IN_UNIT, Layout};
 use crate::os::{Backing, Hindrance, Memory};
 
@@ -22,15 +22,28 @@ pub(super) fn layouts(wanted: Layout, file: bool) -> impl Iterator<Item = Layout
         .filter(move |layout| layout.size() <= most)
 }
 
-fn most_bytes(file: bool) -> u64 {
-    let address_space = getrlimit(Resource::As).current.map_or(u64::MAX, |n| n / 8);
-    let file_size = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
-    let address_space = address_space.min(isize::MAX as u64);
+/// How large a region may be.
+pub(super) fn most_bytes(file: bool) -> u64 {
+    let address_space = limit(libc::RLIMIT_AS).map_or(isize::MAX as u64, |bytes| bytes / 8);
+    let file_size = limit(libc::RLIMIT_FSIZE).unwrap_or(u64::MAX);
     if file {
         address_space.min(file_size)
     } else {
         address_space
     }
+}
+
+/// A limit, if there is one. A sandbox that does not tell has none that kills.
+fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+    let mut limits = MaybeUninit::<libc::rlimit64>::uninit();
+    // SAFETY: the kernel writes the structure if it succeeds.
+    let limit = unsafe {
+        let none = null::<libc::rlimit64>();
+        let call = || libc::syscall(libc::SYS_prlimit64, 0, resource, none, limits.as_mut_ptr());
+        keeping_errno(call).ok()?;
+        limits.assume_init().rlim_cur
+    };
+    (limit != libc::RLIM64_INFINITY).then_some(limit)
 }
 
 /// Half of it, if that is still a layout and less.

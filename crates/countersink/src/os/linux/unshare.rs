@@ -11,18 +11,22 @@ use super::{memfd, memory};
 use crate::os::{Backing, Hindrance, Memory};
 
 /// Puts a new memfd where a region is, filled in by `fill`; only the ranges in `open`, offset and bytes,
-/// ascending, can be used then. The new descriptor; the old one is closed if it still is the region's.
+/// ascending, can be used then. The old descriptor is closed if it still is the region's.
 pub(crate) fn replace(
     old: &Memory,
     fill: &dyn Fn(&Memory) -> bool,
     open: &[(u64, u64)],
-    descriptor: i32,
-) -> Result<i32, Hindrance> {
+) -> Result<Memory, Hindrance> {
     let error = |error: Errno| Hindrance::Error(error.raw_os_error());
+    if old.layout.size() > memory::most_bytes(true) {
+        return Err(Hindrance::Limit);
+    }
     let fd = memfd::sealed(old.layout).map_err(error)?;
     let whole = Memory {
+        file: memory::file(&fd).map_err(error)?,
         start: memory::map(fd.as_fd(), old.layout).map_err(error)?,
         backing: Backing::Memfd,
+        joined: false,
         ..*old
     };
     let filled = fill(&whole);
@@ -32,8 +36,12 @@ pub(crate) fn replace(
         return Err(Hindrance::Limit);
     }
     put(old, &fd, open).map_err(error)?;
-    close_if_ours(old, descriptor);
-    Ok(fd.into_raw_fd())
+    close_if_ours(old);
+    Ok(Memory {
+        start: old.start,
+        descriptor: fd.into_raw_fd(),
+        ..whole
+    })
 }
 
 /// Maps the new memory over the old one, each piece in one step, so that a thread which counts
@@ -80,7 +88,8 @@ fn put_piece(
 }
 
 /// A daemon may have closed the descriptor, and the number may be its own file now.
-fn close_if_ours(old: &Memory, descriptor: i32) {
+fn close_if_ours(old: &Memory) {
+    let descriptor = old.descriptor;
     if descriptor < 0 {
         return;
     }

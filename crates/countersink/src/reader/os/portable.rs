@@ -65,6 +65,10 @@ struct Positioned(Mutex<File>);
 impl Source for Positioned {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not every system goes to offsets where nothing is.
+        if offset >= file.metadata()?.len() {
+            return Ok(0);
+        }
         file.seek(SeekFrom::Start(offset))?;
         file.read(buffer)
     }

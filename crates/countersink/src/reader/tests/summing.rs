@@ -382,6 +382,22 @@ fn another_generation_is_another_metric() {
     after.put(at, &2_u32.to_ne_bytes());
     after.words(CPU, 0, &[12]);
     assert_eq!(grown(&before, &after), (Value::Counter(12), false, true));
+    assert_eq!(
+        growth(&before.snapshot(), &after.snapshot())[0]
+            .metric
+            .lanes
+            .len(),
+        1
+    );
+    // The other one's counts were taken off the sum, and are still in the lanes.
+    after.words(BIAS, 0, &[negative(10)]);
+    assert_eq!(grown(&before, &after), (Value::Counter(2), false, true));
+    assert_eq!(
+        growth(&before.snapshot(), &after.snapshot())[0]
+            .metric
+            .lanes,
+        []
+    );
 }
 
 #[test]

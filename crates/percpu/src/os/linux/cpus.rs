@@ -35,14 +35,19 @@ fn parse_list_end(list: &[u8]) -> Option<u32> {
 #[inline(never)]
 fn kernel_mask_bits() -> u32 {
     let mut mask = [0_u64; 128];
-    // SAFETY: the kernel writes at most the given number of bytes to the buffer.
+    // SAFETY: the kernel writes at most the given number of bytes to the buffer. `errno` stays what it
+    // was: this may run in a handler.
     let bytes = unsafe {
-        libc::syscall(
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let bytes = libc::syscall(
             libc::SYS_sched_getaffinity,
             0,
             size_of_val(&mask),
             mask.as_mut_ptr(),
-        )
+        );
+        *errno = before;
+        bytes
     };
     u32::try_from(bytes).unwrap_or(0) * 8
 }

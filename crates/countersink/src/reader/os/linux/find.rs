@@ -153,6 +153,7 @@ mod tests {
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
+    use super::super::process::memfd_device;
     use super::*;
     use crate::reader::State;
     use crate::reader::testing::{Builder, CPU, count, counter};
@@ -194,6 +195,16 @@ mod tests {
         builder.entry(&counter("a", 0));
         builder.words(CPU, 0, &[5]);
         builder
+    }
+
+    /// A line of a process's mappings, for bytes of this process that are a part of a memfd.
+    fn line(bytes: &[u8], offset: usize) -> String {
+        let range = bytes.as_ptr_range();
+        let (start, end) = (range.start as usize, range.end as usize);
+        let device = memfd_device().expect("memfds");
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        let name = "/memfd:countersink (deleted)";
+        format!("{start:x}-{end:x} rw-s {offset:08x} {major:02x}:{minor:02x} 4242 {name}\n")
     }
 
     fn value(region: &Region) -> u64 {
@@ -247,19 +258,13 @@ mod tests {
         let (first, second) = builder
             .bytes
             .split_at(builder.layout.entries_offset() as usize);
-        let line = |bytes: &[u8], offset: usize| {
-            let range = bytes.as_ptr_range();
-            let (start, end) = (range.start as usize, range.end as usize);
-            let device = device();
-            format!("{start:x}-{end:x} rw-s {offset:08x} {device} 4242 /memfd:countersink (deleted)\n")
-        };
         let maps = line(second, first.len()) + &line(first, 0);
         processes.add(7, None, &maps);
         let regions = processes.regions(7).expect("a region");
         assert_eq!((regions.len(), value(&regions[0])), (1, 5));
         assert_eq!(
             (regions[0].id(), regions[0].state()),
-            (Some((1, 4242)), State::Alive)
+            (memfd_device().map(|device| (device, 4242)), State::Alive)
         );
         assert!(
             regions[0].origin().starts_with("mapping"),
@@ -281,15 +286,37 @@ mod tests {
     }
 
     #[test]
+    fn memory_of_a_file_under_a_memfds_name_is_not_read() {
+        let processes = Processes::new();
+        let builder = builder();
+        let other = line(&builder.bytes, 0).replace(" 4242 ", "1 4242 ");
+        processes.add(7, None, &other);
+        let error = processes.regions(7).expect_err("no region");
+        assert!(matches!(error, OpenError::NotMemfd { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_mapped_file_is_opened_by_its_name() {
+        use std::os::unix::fs::MetadataExt;
+
+        let processes = Processes::new();
+        let path = processes.file("x.countersink", &builder().bytes);
+        let inode = fs::metadata(&path).expect("a file").ino();
+        let maps = |inode: u64| format!("1000-2000 rw-s 0 ff:ff {inode} {}\n", path.display());
+        processes.add(7, None, &maps(inode));
+        let regions = processes.regions(7).expect("a region");
+        assert_eq!((regions.len(), value(&regions[0])), (1, 5));
+        assert_eq!(regions[0].state(), State::Dead);
+        // Another file has the name now.
+        processes.add(8, None, &maps(inode + 1));
+        assert!(processes.regions(8).is_err());
+    }
+
+    #[test]
     fn a_process_that_is_gone_is_dead() {
         let processes = Processes::new();
         let builder = builder();
-        let range = builder.bytes.as_ptr_range();
-        let maps = format!(
-            "{:x}-{:x} rw-s 0 00:01 4242 /memfd:countersink (deleted)\n",
-            range.start as usize, range.end as usize
-        );
-        processes.add(7, None, &maps);
+        processes.add(7, None, &line(&builder.bytes, 0));
         let regions = processes.regions(7).expect("a region");
         assert_eq!(regions[0].state(), State::Alive);
         fs::remove_dir_all(processes.0.path().join("7")).expect("removed");
