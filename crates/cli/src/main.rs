@@ -11,6 +11,7 @@ mod pause;
 mod prune;
 mod reset;
 mod show;
+#[cfg(unix)]
 mod stat;
 mod table;
 mod target;
@@ -39,6 +40,7 @@ enum Command {
     /// Make metrics begin at 0 again, and print what they held
     Reset(reset::Options),
     /// What every counter grew by while commands ran
+    #[cfg(unix)]
     Stat(stat::Options),
     /// Remove the region files of dead programs
     Prune(prune::Options),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::List(options) => done(list::run(&options)),
         Command::Show(options) => done(show::run(&options)),
         Command::Reset(options) => done(reset::run(&options)),
+        #[cfg(unix)]
         Command::Stat(options) => stat::run(&options),
         Command::Prune(options) => done(prune::run(&options)),
         Command::Bench(options) => done(bench::run(&options)),
