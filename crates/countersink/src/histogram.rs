@@ -67,8 +67,8 @@ impl<const G: u32> Histogram<G> {
     /// Counts a value.
     #[inline(always)]
     pub fn record(&self, value: u64) {
-        let Some(words) = self.core.words() else {
-            return;
+        let Some(words) = self.core.registered() else {
+            return self.first(value);
         };
         if let Some(bucket) = values::bucket(&words, histogram::WORDS, G, value) {
             bucket.inc();
@@ -77,6 +77,14 @@ impl<const G: u32> Histogram<G> {
             && let Some(sum) = words.get(histogram::SUM)
         {
             sum.add(value);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first(&self, value: u64) {
+        if self.core.register().is_some() && self.core.registered().is_some() {
+            self.record(value);
         }
     }
 

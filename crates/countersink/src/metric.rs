@@ -82,8 +82,13 @@ impl<const N: usize> Core<N> {
         self.cell.get()
     }
 
-    /// All words, after registering if need be.
+    /// All words; `None` before the first use.
     #[inline(always)]
+    pub(crate) fn registered(&self) -> Option<Slots<'static>> {
+        self.cell.slots()
+    }
+
+    /// All words, after registering if need be.
     pub(crate) fn words(&self) -> Option<Slots<'static>> {
         match self.cell.slots() {
             Some(words) => Some(words),

@@ -106,7 +106,7 @@ impl Span {
         let ticks = stopped.ticks.wrapping_sub(started.ticks);
         let moved = started.cpu != stopped.cpu;
         if moved || ticks >= MOST_TICKS {
-            unusual(&words, moved, ticks)?;
+            unusual(words, moved, ticks)?;
         }
         words.pair::<{ span::TIME }, u64>().add([1, ticks]);
         if self.core.grouping != 0 {
@@ -122,7 +122,7 @@ impl Span {
     #[inline]
     fn add_to_bucket(&self, ticks: u64) {
         let grouping = self.core.grouping - 1;
-        if let Some(words) = self.core.words()
+        if let Some(words) = self.core.registered()
             && let Some(bucket) = values::bucket(&words, span::WORDS, grouping, ticks)
         {
             bucket.inc();
@@ -148,7 +148,7 @@ impl Span {
                     .is_some_and(|extreme| !which.replaces(value, extreme))
         };
         if !kept(most, Extreme::Most) || !kept(least, Extreme::Least) {
-            new_extreme(words, pairs, value, ended.stopped.ticks);
+            new_extreme(*words, pairs, value, ended.stopped.ticks);
         }
     }
 
@@ -236,7 +236,7 @@ impl Pairs {
 
 #[cold]
 #[inline(never)]
-fn new_extreme(words: &Block<'_, { span::WORDS }>, pairs: Pairs, value: u64, stopped: u64) {
+fn new_extreme(words: Block<'_, { span::WORDS }>, pairs: Pairs, value: u64, stopped: u64) {
     let generations = words.pair::<{ span::LONGEST }, u64>();
     let (most, least) = if pairs == Pairs::TIME {
         (generations, words.pair::<{ span::SHORTEST }, u64>())
@@ -253,7 +253,7 @@ fn new_extreme(words: &Block<'_, { span::WORDS }>, pairs: Pairs, value: u64, sto
 /// An event whose thread changed CPU, or whose time is absurd; `None` if it is thrown away.
 #[cold]
 #[inline(never)]
-fn unusual(words: &Block<'_, { span::WORDS }>, moved: bool, ticks: u64) -> Option<()> {
+fn unusual(words: Block<'_, { span::WORDS }>, moved: bool, ticks: u64) -> Option<()> {
     if moved && clock::source() == Source::CyclesOfEachCpu {
         words.slot::<{ span::SKIPPED }, u64>().inc();
         return None;
@@ -347,5 +347,27 @@ impl crate::family::Metric for Span {
 
     fn register(&self) {
         self.core.register_alone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sample_is_the_shortest_and_the_longest() {
+        // It has stopped before the span is registered.
+        for _ in 0..3 {
+            let span = Span::new("a_span_with_one_sample");
+            span.start().stop_bytes(7);
+            let read = span.read();
+            assert_eq!((read.events, read.byte_events), (1, 1));
+            let times = read.times.expect("a sample");
+            assert_eq!((times.min, times.max), (read.time, read.time));
+            assert_eq!(
+                read.byte_extremes,
+                Some(reader::Extremes { min: 7, max: 7 })
+            );
+        }
     }
 }

@@ -28,7 +28,7 @@ fn cpu() -> u32 {
 
 /// The clock is the same on all CPUs. Its reading belongs to a CPU if the thread was there before and
 /// after; if it was moved, it is read again.
-#[inline]
+#[inline(never)]
 pub(super) fn now() -> Moment {
     let mut before = cpu();
     loop {

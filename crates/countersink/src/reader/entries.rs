@@ -69,7 +69,7 @@ pub(super) fn read(
     }
     // Not more than the layout has, so it fits.
     let used = used.min(most) as u32;
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(used as usize);
     let mut unknown = 0_u64;
     let (mut before, mut chunk) = (vec![0; CHUNK], vec![0; CHUNK]);
     for first in (0..used).step_by(PER_CHUNK as usize) {

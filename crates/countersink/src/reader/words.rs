@@ -112,39 +112,43 @@ impl<'a> Reader<'a> {
         entries: Vec<Entry>,
         problems: &mut Problems,
     ) -> io::Result<Vec<(Entry, Reading)>> {
+        let mut readings = Vec::with_capacity(entries.len());
+        while let Some(rest) = entries
+            .get(readings.len()..)
+            .filter(|rest| !rest.is_empty())
+        {
+            let together = rest.get(..self.how_many(rest)).unwrap_or(rest);
+            readings.extend(self.read_together(together)?);
+        }
         let mut done = Vec::with_capacity(entries.len());
-        let mut rest = entries.into_iter().peekable();
-        while let Some(first) = rest.next() {
-            let lanes = u64::from(self.layout.cpus) + 1;
-            let (segment, mut words) = (first.segment, first.words as u64);
-            let mut together = vec![first];
-            while let Some(next) = rest.next_if(|next| {
-                next.segment == segment && (words + next.words as u64) * lanes <= WORDS_TOGETHER
-            }) {
-                words += next.words as u64;
-                together.push(next);
-            }
-            let readings = self.read_together(segment, &together)?;
-            for (entry, reading) in together.into_iter().zip(readings) {
-                match reading {
-                    Ok(reading) => done.push((entry, reading)),
-                    Err(why) => problems.add(format!(
-                        "{} is left out: {}",
-                        escape(&entry.name),
-                        why.sentence()
-                    )),
-                }
+        for (entry, reading) in entries.into_iter().zip(readings) {
+            match reading {
+                Ok(reading) => done.push((entry, reading)),
+                Err(why) => problems.add(format!(
+                    "{} is left out: {}",
+                    escape(&entry.name),
+                    why.sentence()
+                )),
             }
         }
         Ok(done)
     }
 
+    /// How many of the next entries are read together: at least one, and of one segment.
+    fn how_many(&self, entries: &[Entry]) -> usize {
+        let lanes = u64::from(self.layout.cpus) + 1;
+        let segment = entries.first().map(|first| first.segment);
+        let mut words = 0;
+        let fitting = entries.iter().take_while(|entry| {
+            words += entry.words as u64;
+            Some(entry.segment) == segment && words * lanes <= WORDS_TOGETHER
+        });
+        fitting.count().max(1)
+    }
+
     /// Reads the words of entries in one segment.
-    fn read_together(
-        &mut self,
-        segment: u32,
-        entries: &[Entry],
-    ) -> io::Result<Vec<Result<Reading, Missing>>> {
+    fn read_together(&mut self, entries: &[Entry]) -> io::Result<Vec<Result<Reading, Missing>>> {
+        let segment = entries.first().map_or(0, |first| first.segment);
         let mut readings: Vec<_> = entries.iter().map(|_| Err(Missing::NotThere)).collect();
         let mut pending: Vec<usize> = (0..entries.len()).collect();
         for repeat in 0..=MOST_REPEATS {

@@ -74,7 +74,10 @@ fn without_slash(path: &CStr) -> Option<Option<Text<256>>> {
     let [start @ .., b'/'] = path.to_bytes() else {
         return Some(None);
     };
-    let end = start.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+    let end = start
+        .iter()
+        .rposition(|byte| *byte != b'/')
+        .map_or(0, |at| at + 1);
     let mut text = Text::<256>::empty();
     // Nothing but slashes is the root.
     let rest = if end == 0 { b"/" } else { &start[..end] };
@@ -101,7 +104,9 @@ fn make(
 fn temporary(directory: &OwnedFd, identity: &Identity) -> Result<(Text<128>, OwnedFd), Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for number in 0..MOST_NAMES {
-        let Identity { pid, start_time, .. } = identity;
+        let Identity {
+            pid, start_time, ..
+        } = identity;
         let name = Text::of(format_args!(".countersink-{pid}-{start_time}-{number}.tmp"));
         match openat(directory, name.as_c_str(), flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => return Ok((name, fd)),

@@ -5,14 +5,14 @@ use core::mem::MaybeUninit;
 use core::ptr::{NonNull, null, null_mut};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use super::keeping_errno;
+use crate::layout::{ENTRIES_IN_UNIT, Layout};
+use crate::os::{Backing, Hindrance, Memory};
 use rustix::io::Errno;
 use rustix::mm::{
     Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munlock,
     munmap,
 };
-use super::keeping_errno;
-use crate::layout::{ENTRIES_IN_UNIT, Layout};
-use crate::os::{Backing, Hindrance, Memory};
 
 /// Layouts from the one that is wanted down to the smallest, as limits allow: a file larger than the
 /// limit would be a deadly signal, and the program needs address space for itself.
