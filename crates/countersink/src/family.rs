@@ -1,8 +1,7 @@
 //! Families: one metric for each set of label values.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::os;
 
@@ -54,7 +53,7 @@ impl<M: Metric, const L: usize> Family<M, L> {
     /// The metric with these label values, in the order of the names; made if there is none.
     pub fn with(&self, values: [&str; L]) -> Arc<M> {
         let labels = self.text(values);
-        let _gate = Gate::enter();
+        let _gate = os::Gate::enter();
         if let Some(member) = read(&self.members).get(labels.as_str()) {
             return Arc::clone(member);
         }
@@ -74,7 +73,7 @@ impl<M: Metric, const L: usize> Family<M, L> {
     pub fn remove(&self, values: [&str; L]) -> bool {
         let labels = self.text(values);
         let removed = {
-            let _gate = Gate::enter();
+            let _gate = os::Gate::enter();
             write(&self.members).remove(labels.as_str())
         };
         removed.is_some()
@@ -82,7 +81,7 @@ impl<M: Metric, const L: usize> Family<M, L> {
 
     /// All metrics there are by now, by their labels as they are written.
     pub fn members(&self) -> Vec<(String, Arc<M>)> {
-        let _gate = Gate::enter();
+        let _gate = os::Gate::enter();
         read(&self.members)
             .iter()
             .map(|(labels, member)| (labels.to_string(), Arc::clone(member)))
@@ -129,33 +128,4 @@ fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
 
 fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Held while a family's lock may be held, so that no fork happens then: the child would find the lock
-/// taken, by a thread that it does not have.
-struct Gate(#[expect(dead_code, reason = "held, not used")] RwLockReadGuard<'static, ()>);
-
-static GATE: RwLock<()> = RwLock::new(());
-
-thread_local! {
-    /// What the thread that forks holds meanwhile.
-    static CLOSED: Cell<Option<RwLockWriteGuard<'static, ()>>> = const { Cell::new(None) };
-}
-
-impl Gate {
-    fn enter() -> Self {
-        static WATCH: Once = Once::new();
-        WATCH.call_once(|| os::at_fork(close, open));
-        Gate(read(&GATE))
-    }
-}
-
-extern "C" fn close() {
-    let guard = write(&GATE);
-    // A thread that forks in its last destructors has no place to keep it.
-    let _ = CLOSED.try_with(|closed| closed.set(Some(guard)));
-}
-
-extern "C" fn open() {
-    let _ = CLOSED.try_with(Cell::take);
 }

@@ -48,6 +48,11 @@ mod span;
 mod text;
 mod values;
 
+/// The README's example compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub use counter::Counter;
 pub use family::{Family, Metric};
 pub use gauge::Gauge;

@@ -26,11 +26,6 @@ mod slot;
 pub mod spec;
 mod wide;
 
-/// The README's example compiles and runs.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
 pub use block::{Block, BlockCell, Published};
 pub use mechanism::{Choice, Mechanism, Reason, Registrar, RequestError, choice, request};
 pub use membarrier::{Fence, FenceError};

@@ -99,7 +99,7 @@ impl Region {
         let used = self.u64(header::ENTRIES_USED as u64);
         let most = u64::from(self.layout().entries);
         let number = used
-            .fetch_update(AcqRel, Relaxed, |used| (used < most).then_some(used + 1))
+            .fetch_update(AcqRel, Relaxed, |used| (used < most).then(|| used + 1))
             .map_err(|_| Refusal::NoEntry)?;
         let entry = self.entry(number as u32).ok_or(Refusal::NoEntry)?;
         entry.set_words(place);

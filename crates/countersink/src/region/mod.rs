@@ -75,6 +75,12 @@ pub(crate) fn existing() -> Option<&'static Region> {
     NonNull::new(MAIN.load(Acquire)).map(|region| unsafe { region.as_ref() })
 }
 
+/// That private memory, if there is some already.
+fn existing_pool() -> Option<&'static Region> {
+    // SAFETY: as above.
+    NonNull::new(POOL.load(Acquire)).map(|region| unsafe { region.as_ref() })
+}
+
 /// Private memory for what has no place in the region. With the lanes of the region, so that handles
 /// are of one kind.
 pub(crate) fn pool() -> Option<&'static Region> {
@@ -96,7 +102,12 @@ fn get_or_make(
     let region = match NonNull::new(place.load(Acquire)) {
         Some(region) => region,
         None => {
-            let made = make()?;
+            let Some(made) = make() else {
+                // What hindered may be that another thread was making one.
+                let theirs = NonNull::new(place.load(Acquire))?;
+                // SAFETY: as below.
+                return Some(unsafe { theirs.as_ref() });
+            };
             match place.compare_exchange(null_mut(), made.as_ptr(), AcqRel, Acquire) {
                 Ok(_) => made,
                 Err(theirs) => {

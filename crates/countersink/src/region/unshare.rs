@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::entries::READY;
 use super::options::hindrance_text;
-use super::{Region, existing};
+use super::{Region, existing, existing_pool};
 use crate::kind::Kind;
 use crate::layout::{ENTRY, UNIT, entry, header};
 use crate::os::{self, Memory};
@@ -24,8 +24,11 @@ pub struct UnshareError(String);
 /// # Errors
 /// If there is no memory for another region; everything is as before then.
 pub fn unshare() -> Result<(), UnshareError> {
-    match existing() {
-        Some(region) => region.unshare(),
+    if let Some(region) = existing() {
+        region.unshare()?;
+    }
+    match existing_pool() {
+        Some(pool) => pool.begin_anew(),
         None => Ok(()),
     }
 }
@@ -33,7 +36,7 @@ pub fn unshare() -> Result<(), UnshareError> {
 impl Region {
     fn unshare(&self) -> Result<(), UnshareError> {
         if self.memory().backing == os::Backing::Private {
-            return Ok(());
+            return self.begin_anew();
         }
         let layout = self.layout();
         let entries = u64::from(self.open_entries.load(Acquire)) * UNIT;
@@ -59,6 +62,17 @@ impl Region {
             }
             Err(hindrance) => Err(UnshareError(hindrance_text(hindrance))),
         }
+    }
+
+    /// Lets all metrics begin at 0 in private memory, of which a child has a copy anyway.
+    fn begin_anew(&self) -> Result<(), UnshareError> {
+        let layout = self.layout();
+        let bytes = u64::from(self.open_segments.load(Acquire)) * layout.segment_size();
+        if !os::clear_private(&self.memory, layout.segments_offset(), bytes) {
+            return Err(UnshareError(hindrance_text(os::Hindrance::Limit)));
+        }
+        self.begin_spans();
+        Ok(())
     }
 
     /// Makes a region with the same metrics, which have counted nothing, out of new memory.

@@ -207,7 +207,8 @@ fn churn(metrics: u64) {
     readers.into_iter().for_each(|reader| reader.wait_well());
     println!("seed {SEED:#x}: {metrics} metrics, entries, words, bytes {before:?}, then {after:?}");
     let [snapshots, read, mixed] = [SNAPSHOTS, METRICS, MIXED].map(|word| read_log.get(word));
-    let [one_by_one, raw_mixed, wrong] = [RAW, RAW_MIXED, WRONG_MIXED].map(|word| raw_log.get(word));
+    let [one_by_one, raw_mixed, wrong] =
+        [RAW, RAW_MIXED, WRONG_MIXED].map(|word| raw_log.get(word));
     println!(
         "{snapshots} snapshots of {read} metrics: {mixed} mixed; {one_by_one} read one by one: \
          {raw_mixed} mixed, {wrong} without the second look"

@@ -84,23 +84,26 @@ fn metrics_count_while_the_process_ends() {
         AT_EXIT.add(7);
         FIRST_AT_EXIT.inc();
     }
-    alone("early_and_late::metrics_count_while_the_process_ends", || {
-        AT_EXIT.inc();
-        for _ in 0..3 {
-            let child = fork(|| {
-                // SAFETY: the handler counts.
-                unsafe {
-                    assert_eq!(libc::atexit(last), 0);
-                    libc::exit(0);
-                }
-            });
-            child.wait_well();
-        }
-        assert_eq!(AT_EXIT.sum(), 1 + 3 * 7);
-        let snapshot = read::snapshot();
-        assert_eq!(read::counter(&snapshot, "at_exit"), 22);
-        assert_eq!(read::gauge(&snapshot, "first_at_exit"), 3);
-    });
+    alone(
+        "early_and_late::metrics_count_while_the_process_ends",
+        || {
+            AT_EXIT.inc();
+            for _ in 0..3 {
+                let child = fork(|| {
+                    // SAFETY: the handler counts.
+                    unsafe {
+                        assert_eq!(libc::atexit(last), 0);
+                        libc::exit(0);
+                    }
+                });
+                child.wait_well();
+            }
+            assert_eq!(AT_EXIT.sum(), 1 + 3 * 7);
+            let snapshot = read::snapshot();
+            assert_eq!(read::counter(&snapshot, "at_exit"), 22);
+            assert_eq!(read::gauge(&snapshot, "first_at_exit"), 3);
+        },
+    );
 }
 
 const FRESH: usize = 3000;
@@ -146,7 +149,10 @@ fn storm() -> libc::timer_t {
         event.sigev_signo = libc::SIGUSR1;
         event.sigev_notify_thread_id = libc::gettid();
         let mut timer: libc::timer_t = core::mem::zeroed();
-        assert_eq!(libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer), 0);
+        assert_eq!(
+            libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer),
+            0
+        );
         let mut interval: libc::itimerspec = core::mem::zeroed();
         interval.it_interval.tv_nsec = 20_000;
         interval.it_value.tv_nsec = 20_000;
@@ -190,7 +196,10 @@ fn in_signal_handlers() {
     assert_eq!(IN_HANDLER.read().events, handlers);
     let values = VALUES.read();
     assert_eq!(values.count(), handlers);
-    assert_eq!(values.sum, Some((0..handlers).map(|number| number % 50).sum()));
+    assert_eq!(
+        values.sum,
+        Some((0..handlers).map(|number| number % 50).sum())
+    );
     let snapshot = read::snapshot();
     let seen = |prefix: &str| -> u64 {
         let metrics = snapshot.metrics.iter();

@@ -133,7 +133,6 @@ fn storm(
     seen
 }
 
-
 fn check(seen: &Seen) {
     println!("{:?}, seed {SEED:#x}: {seen:?}", source());
     assert_eq!(seen.taken, seen.recorded, "events");

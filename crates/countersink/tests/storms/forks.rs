@@ -20,9 +20,7 @@ const THREADS: usize = 3;
 const SEED: u64 = 0xf04c_0006;
 /// What a child counts.
 const ROUNDS: u64 = 100;
-const LABELS: [&str; 12] = [
-    "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11",
-];
+const LABELS: [&str; 12] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
 
 static COUNT: Counter = Counter::new("forks_count");
 static LEVEL: Gauge = Gauge::new("forks_level");
@@ -105,7 +103,9 @@ fn forks() {
     });
     let counted = total(logs, COUNTED);
     let locked = total(of_children, LOCKED);
-    println!("seed {SEED:#x}: {counted} counted, {FORKS} forks, {locked} found the other lock taken");
+    println!(
+        "seed {SEED:#x}: {counted} counted, {FORKS} forks, {locked} found the other lock taken"
+    );
     assert_eq!(total(of_children, COUNTED), FORKS * ROUNDS);
     let snapshot = read::snapshot();
     assert_eq!(read::counter(&snapshot, "forks_count"), counted);
@@ -166,5 +166,8 @@ fn first_uses() {
 
 #[test]
 fn while_a_family_is_first_used_do_not_hang() {
-    alone("forks::while_a_family_is_first_used_do_not_hang", first_uses);
+    alone(
+        "forks::while_a_family_is_first_used_do_not_hang",
+        first_uses,
+    );
 }

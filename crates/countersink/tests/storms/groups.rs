@@ -4,12 +4,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::common::child::alone;
-use crate::common::cpus::{allowed, pause, pin};
+use crate::common::cpus::{allowed, pause, pin, wait_until};
 use crate::common::log::{self, Line, total};
 use crate::common::read;
 
 const THREADS: usize = 3;
-const READS: u64 = 20_000;
+const READS: u64 = 200_000;
 
 countersink::event_group! {
     /// A thread counts the second event before the first.
@@ -50,7 +50,10 @@ fn of_a_group_that_is_off_have_no_size() {
         let group = Some("groups_ordered");
         assert_eq!(
             names,
-            [("groups_ordered_later", group), ("groups_ordered_sooner", group)]
+            [
+                ("groups_ordered_later", group),
+                ("groups_ordered_sooner", group)
+            ]
         );
     });
 }
@@ -58,8 +61,12 @@ fn of_a_group_that_is_off_have_no_size() {
 const SOONER: usize = 0;
 const LATER: usize = 1;
 
-fn count(log: &Line, stop: &AtomicBool) {
+/// Counts on one CPU, or on one after the other.
+fn count(log: &Line, first_cpu: usize, is_pinned: bool, stop: &AtomicBool) {
+    let mut cpu = first_cpu;
     while !stop.load(Relaxed) {
+        pin(allowed()[cpu % allowed().len()]);
+        cpu += usize::from(!is_pinned);
         for _ in 0..200 {
             ORDERED.sooner.inc();
             log.add(SOONER, 1);
@@ -77,17 +84,13 @@ fn count(log: &Line, stop: &AtomicBool) {
 /// it ended.
 fn sweeps(is_pinned: bool) {
     let logs = log::shared(THREADS);
+    allowed();
     let stop = AtomicBool::new(false);
     let (mut apart, mut wrong, mut reordered) = (0, 0, 0);
     std::thread::scope(|scope| {
         for (thread, log) in logs.iter().enumerate() {
             let stop = &stop;
-            scope.spawn(move || {
-                if is_pinned {
-                    pin(allowed()[thread % allowed().len()]);
-                }
-                count(log, stop);
-            });
+            scope.spawn(move || count(log, thread, is_pinned, stop));
         }
         let logged = || [LATER, SOONER].map(|word| total(logs, word));
         let mut earlier = 0;
@@ -95,9 +98,8 @@ fn sweeps(is_pinned: bool) {
             let before = logged();
             let [(_, later), (_, sooner)] = ORDERED.read();
             let after = logged();
-            let is_between = |at: usize, value: u64| {
-                (before[at]..=after[at] + THREADS as u64).contains(&value)
-            };
+            let is_between =
+                |at: usize, value: u64| (before[at]..=after[at] + THREADS as u64).contains(&value);
             assert!(is_between(0, later), "{before:?} {later} {after:?}");
             assert!(is_between(1, sooner), "{before:?} {sooner} {after:?}");
             if is_pinned {
@@ -109,7 +111,8 @@ fn sweeps(is_pinned: bool) {
             reordered += u64::from(later > earlier);
             earlier = sooner;
             if read % 50 == 0 {
-                pause();
+                let until = total(logs, LATER) + 100;
+                wait_until(|| total(logs, LATER) >= until);
             }
         }
         stop.store(true, Relaxed);
@@ -121,13 +124,19 @@ fn sweeps(is_pinned: bool) {
     let counted = total(logs, SOONER);
     assert_eq!(
         ORDERED.read(),
-        [("groups_ordered_later", counted), ("groups_ordered_sooner", counted)]
+        [
+            ("groups_ordered_later", counted),
+            ("groups_ordered_sooner", counted)
+        ]
     );
     let snapshot = read::snapshot();
     assert_eq!(read::counter(&snapshot, "groups_ordered_sooner"), counted);
     assert_eq!(
         ORDERED.take(),
-        [("groups_ordered_later", counted), ("groups_ordered_sooner", counted)]
+        [
+            ("groups_ordered_later", counted),
+            ("groups_ordered_sooner", counted)
+        ]
     );
     assert_eq!((ORDERED.later.sum(), ORDERED.sooner.sum()), (0, 0));
     assert!(wrong > 0 && reordered > 0, "not a storm");

@@ -129,7 +129,10 @@ fn check(snapshot: &Snapshot, log: &Line) -> bool {
     if is_there("killed_level") {
         let level = read::gauge(snapshot, "killed_level");
         let logged = log.get(UP) as i64 - log.get(DOWN) as i64;
-        assert!((logged - 1..=logged + 1).contains(&level), "{level} {logged}");
+        assert!(
+            (logged - 1..=logged + 1).contains(&level),
+            "{level} {logged}"
+        );
         assert!((0..=1).contains(&level), "{level}");
     }
     if is_there("killed_events") {
@@ -257,7 +260,9 @@ fn a_file_tells_what_a_killed_process_had_counted() {
     // The child is told where, and the directory is gone when it has ended.
     let mut builder = tempfile::Builder::new();
     builder.permissions(std::fs::Permissions::from_mode(0o700));
-    let directory = builder.tempdir_in("/dev/shm").or_else(|_| builder.tempdir());
+    let directory = builder
+        .tempdir_in("/dev/shm")
+        .or_else(|_| builder.tempdir());
     let directory = directory.expect("a directory");
     let path = match std::env::var_os("COUNTERSINK_DIR") {
         Some(path) if std::env::var_os(crate::common::child::MARK).is_some() => path,

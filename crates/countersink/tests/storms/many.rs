@@ -31,7 +31,11 @@ fn ten_thousand() {
         start.elapsed(),
         (resident() - before) / 1024
     );
-    assert!(counters.iter().all(|counter| counter.home() == Home::Region));
+    assert!(
+        counters
+            .iter()
+            .all(|counter| counter.home() == Home::Region)
+    );
     assert_eq!(Raw::own().entries_used(), COUNTERS);
     assert_eq!(Raw::own().words_used(), COUNTERS, "8 bytes in each lane");
     let start = Instant::now();

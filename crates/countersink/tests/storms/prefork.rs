@@ -153,8 +153,5 @@ fn check(shared: &Shared, kills: &[u64; WORKERS]) {
 
 #[test]
 fn totals_stay_exact_while_workers_are_killed() {
-    alone(
-        "prefork::totals_stay_exact_while_workers_are_killed",
-        serve,
-    );
+    alone("prefork::totals_stay_exact_while_workers_are_killed", serve);
 }

@@ -7,26 +7,28 @@ use std::sync::atomic::Ordering::{Acquire, SeqCst};
 use countersink::{Counter, Home};
 
 use crate::common::child::alone;
-use crate::common::cpus::wait_until;
+use crate::common::cpus::{pause, wait_until};
 use crate::common::fork::{Child, fork};
 use crate::common::log::{self, is_in_bracket, note};
 use crate::common::random::Random;
 use crate::common::raw::Raw;
 use crate::common::read;
 
+static FIRST: Counter = Counter::new("registration");
+
 const NAMES: usize = 500;
 const PROCESSES: usize = 4;
 const THREADS: usize = 2;
 /// Of the processes of a round.
 const KILLED: usize = 2;
-const ROUNDS: usize = 12;
+const ROUNDS: usize = 30;
 const SEED: u64 = 0x4e61_0008;
 
-/// Counters of their own for each thread, with the same names.
-fn counters(round: usize) -> Vec<Counter> {
-    (0..NAMES)
-        .map(|number| Counter::new(format!("registration_{round}_{number}").leak()))
-        .collect()
+/// Counters of their own for each thread, with the same names. They stay: entries that everybody has
+/// dropped are gone.
+fn counters(round: usize) -> &'static [Counter] {
+    let counter = |number| Counter::new(format!("registration_{round}_{number}").leak());
+    (0..NAMES).map(counter).collect::<Vec<_>>().leak()
 }
 
 /// What a thread has counted on each name; begun says how many it is at.
@@ -47,12 +49,26 @@ impl Log {
             note(self.begun, 1);
             counters[number].inc();
             note(&self.counted[number], 1);
+            if random.below(100) == 0 {
+                pause();
+            }
         }
     }
 }
 
-/// One round; how many ready entries there are beyond one for each name.
-fn round(round: usize, random: &mut Random) -> u64 {
+/// What came of a round, or of all.
+#[derive(Debug, Default)]
+struct Outcome {
+    /// Processes that were killed before they had registered everything.
+    killed: u64,
+    /// Operations that they could not log any more.
+    unlogged: u64,
+    /// Ready entries beyond one for each name.
+    duplicates: u64,
+}
+
+/// One round of registrations.
+fn round(round: usize, random: &mut Random) -> Outcome {
     let go = &log::words(1)[0];
     let logs: Vec<Log> = (0..PROCESSES * THREADS)
         .map(|_| Log {
@@ -70,7 +86,7 @@ fn round(round: usize, random: &mut Random) -> u64 {
                         scope.spawn(move || {
                             let counters = counters(round);
                             wait_until(|| go.load(Acquire) == 1);
-                            log.register(&counters, &mut Random(seed + thread as u64));
+                            log.register(counters, &mut Random(seed + thread as u64));
                         });
                     }
                 });
@@ -78,21 +94,15 @@ fn round(round: usize, random: &mut Random) -> u64 {
         })
         .collect();
     go.store(1, SeqCst);
+    let mut killed = 0;
     for number in 0..KILLED {
         let until = random.below(NAMES as u64);
-        let begun = &logs[number * THREADS].begun;
+        let begun = logs[number * THREADS].begun;
         wait_until(|| begun.load(Acquire) >= until);
-        // It may have ended well just before.
-        let status = {
-            let process = processes.remove(0);
-            // SAFETY: our child, which nobody has waited for.
-            #[allow(unsafe_code)]
-            unsafe {
-                libc::kill(process.0, libc::SIGKILL)
-            };
-            process.wait()
-        };
-        assert!(status == 0 || status == libc::SIGKILL, "{status}");
+        match processes.remove(0).kill_if_alive() {
+            libc::SIGKILL => killed += 1,
+            status => assert_eq!(status, 0, "it had ended just before"),
+        }
     }
     processes.into_iter().for_each(Child::wait_well);
     // Whoever comes later finds one of the entries.
@@ -103,10 +113,13 @@ fn round(round: usize, random: &mut Random) -> u64 {
         }
     })
     .wait_well();
-    check(round, &logs)
+    Outcome {
+        killed,
+        ..check(round, &logs)
+    }
 }
 
-fn check(round: usize, logs: &[Log]) -> u64 {
+fn check(round: usize, logs: &[Log]) -> Outcome {
     let raw = Raw::own();
     let (mut sums, mut entries) = (HashMap::new(), 0);
     let prefix = format!("registration_{round}_");
@@ -126,28 +139,50 @@ fn check(round: usize, logs: &[Log]) -> u64 {
             .iter()
             .map(|log| log.counted[number].load(Acquire))
             .sum::<u64>();
-        assert!(is_in_bracket(sum, logged, (KILLED * THREADS) as u64), "{name} {sum} {logged}");
+        assert!(
+            is_in_bracket(sum, logged, (KILLED * THREADS) as u64),
+            "{name} {sum} {logged}"
+        );
         unlogged += sum - logged;
-        assert_eq!(read::counter(&snapshot, &name), sum, "equal entries are added up");
+        assert_eq!(
+            read::counter(&snapshot, &name),
+            sum,
+            "equal entries are added up"
+        );
     }
     assert!(unlogged <= (KILLED * THREADS) as u64);
-    entries - NAMES as u64
+    Outcome {
+        killed: 0,
+        unlogged,
+        duplicates: entries - NAMES as u64,
+    }
 }
 
 fn storms() {
     let mut random = Random(SEED);
     // Here, so that all share the region.
-    Counter::new("registration").inc();
-    let duplicates: u64 = (0..ROUNDS).map(|number| round(number, &mut random)).sum();
+    FIRST.inc();
+    let mut all = Outcome::default();
+    for number in 0..ROUNDS {
+        let outcome = round(number, &mut random);
+        all.killed += outcome.killed;
+        all.unlogged += outcome.unlogged;
+        all.duplicates += outcome.duplicates;
+    }
+    let duplicates = all.duplicates;
     let raw = Raw::own();
     let names = (ROUNDS * NAMES) as u64;
     let lost = raw.entries_used() - names - duplicates - 1;
-    println!("seed {SEED:#x}: {names} names, {duplicates} ready twice, {lost} entries not ready");
+    println!("seed {SEED:#x}: {names} names, {all:?}, {lost} entries not ready");
+    assert!(all.killed > 0, "not a storm");
     // A killed thread leaves one entry at most; so does one that was slower than another.
     assert!(duplicates + lost <= (ROUNDS * PROCESSES * THREADS) as u64);
 }
 
 #[test]
 fn of_the_same_metrics_at_once_loses_nothing() {
-    alone("registration::of_the_same_metrics_at_once_loses_nothing", storms);
+    alone(
+        "registration::of_the_same_metrics_at_once_loses_nothing",
+        storms,
+    );
 }

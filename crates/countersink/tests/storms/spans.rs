@@ -129,14 +129,17 @@ fn move_in_the_middle(span: &Span) -> u64 {
 #[test]
 fn spans_that_change_cpu_are_counted_as_migrated() {
     static MIGRANT: Span = Span::new("spans_migrant");
-    alone("spans::spans_that_change_cpu_are_counted_as_migrated", || {
-        MIGRANT.start().discard();
-        assert_ne!(source(), Source::CyclesOfEachCpu);
-        let moves = move_in_the_middle(&MIGRANT);
-        let read = both(&MIGRANT, "spans_migrant");
-        assert_eq!((read.events, read.migrated), (moves, moves));
-        assert_eq!((read.skipped, read.invalid), (0, 0));
-    });
+    alone(
+        "spans::spans_that_change_cpu_are_counted_as_migrated",
+        || {
+            MIGRANT.start().discard();
+            assert_ne!(source(), Source::CyclesOfEachCpu);
+            let moves = move_in_the_middle(&MIGRANT);
+            let read = both(&MIGRANT, "spans_migrant");
+            assert_eq!((read.events, read.migrated), (moves, moves));
+            assert_eq!((read.skipped, read.invalid), (0, 0));
+        },
+    );
 }
 
 #[test]
@@ -172,7 +175,13 @@ fn absurd_times_are_thrown_away_and_counted() {
                 ..now()
             },
         );
-        ABSURD.record(late, Moment { cpu: late.cpu, ..early });
+        ABSURD.record(
+            late,
+            Moment {
+                cpu: late.cpu,
+                ..early
+            },
+        );
         let read = both(&ABSURD, "spans_absurd");
         assert_eq!((read.events, read.invalid, read.time), (0, 1, 0));
         assert_eq!(read.times, None);
@@ -257,7 +266,10 @@ fn nothing_wraps_at_32_bits() {
         let snapshot = read::snapshot();
         assert_eq!(read::counter(&snapshot, "spans_many"), 1 << 32);
         assert_eq!(read::gauge(&snapshot, "spans_up"), -(1 << 40));
-        assert_eq!(read::metric(&snapshot, "spans_large").value, Value::Histogram(large));
+        assert_eq!(
+            read::metric(&snapshot, "spans_large").value,
+            Value::Histogram(large)
+        );
 
         // As if the shared lane had counted as many: 2³³ events that took 2⁴⁰ ns.
         let raw = Raw::own_writable();
@@ -282,7 +294,13 @@ fn a_take_leaves_nothing() {
             event(span, 100);
             span.start().stop_bytes(5);
             let (late, early) = (now(), Moment { ticks: 1, ..now() });
-            span.record(late, Moment { cpu: late.cpu, ..early });
+            span.record(
+                late,
+                Moment {
+                    cpu: late.cpu,
+                    ..early
+                },
+            );
             move_in_the_middle(span);
         }
         let words = |name: &str| {
@@ -301,7 +319,10 @@ fn a_take_leaves_nothing() {
             let left = both(span, name);
             assert!(left.histogram.is_none_or(|left| left.buckets.is_empty()));
             assert_eq!((left.events, left.time, left.times), (0, 0, None));
-            assert_eq!((left.byte_events, left.bytes, left.byte_extremes), (0, 0, None));
+            assert_eq!(
+                (left.byte_events, left.bytes, left.byte_extremes),
+                (0, 0, None)
+            );
             assert_eq!((left.skipped, left.invalid, left.migrated), (0, 0, 0));
             assert_eq!(words(name), [0; 7]);
         }
@@ -336,7 +357,13 @@ fn every_cpu_counts_once() {
         assert_eq!(COUNT.sum(), 100 * n + n * (n - 1) / 2);
         let read = both(&TIMED, "spans_timed");
         assert_eq!(read.events, events);
-        assert_eq!(read.times, Some(Extremes { min: 10, max: 9 + n }));
+        assert_eq!(
+            read.times,
+            Some(Extremes {
+                min: 10,
+                max: 9 + n
+            })
+        );
         let snapshot = read::snapshot();
         let counts: Vec<_> = cpus
             .iter()
@@ -353,7 +380,13 @@ fn every_cpu_counts_once() {
             let time = 10 + number as u64;
             assert_eq!(*per, Per::Cpu(cpus[number]));
             assert_eq!((span.events, span.time), (time - 9, (time - 9) * time));
-            assert_eq!(span.times, Some(Extremes { min: time, max: time }));
+            assert_eq!(
+                span.times,
+                Some(Extremes {
+                    min: time,
+                    max: time
+                })
+            );
         }
         // The seed's sum: CPU 0 once, and once more for each CPU.
         let lane = |at: usize| read::metric(&snapshot, "spans_by_cpu").lanes[at].1.clone();

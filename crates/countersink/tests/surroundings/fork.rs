@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use countersink::reader::{self, Extremes, Region, Value};
 use countersink::region::{Place, status, unshare};
-use countersink::{Counter, Family, Gauge};
+use countersink::{Counter, Family, Gauge, Span};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::child::{Act, Child, tell};
+use crate::child::{Act, Child, argument, tell};
 use crate::work::{COUNTER, Crew, GAUGE, HISTOGRAM, SPAN, TOTAL, check, check_times, count};
 
 pub(crate) const ACTS: &[Act] = &[
@@ -17,6 +17,7 @@ pub(crate) const ACTS: &[Act] = &[
     ("fork::execs", execs),
     ("fork::look", look),
     ("fork::leaves", leaves),
+    ("fork::leaves_private", leaves_private),
     ("fork::leaves_with_threads", leaves_with_threads),
     ("fork::cannot_leave", cannot_leave),
     ("fork::leaves_nothing", leaves_nothing),
@@ -202,6 +203,41 @@ fn a_child_leaves_the_region() {
     assert_eq!(value(region, "odd_counter"), Some(Value::Counter(TOTAL)));
 }
 
+/// The region is private, or some of the metrics are.
+fn leaves_private() {
+    static REFUSED: Counter = Counter::new("not a name");
+    static SPAN_REFUSED: Span = Span::new("no name");
+    if argument() == "private" {
+        lower_file_size(0);
+    }
+    Crew::hire().work();
+    REFUSED.add(8);
+    SPAN_REFUSED.start().stop_bytes(8);
+    let child = forked(|| {
+        unshare().expect("nothing hinders");
+        assert_eq!((COUNTER.sum(), REFUSED.sum(), GAUGE.value()), (0, 0, 0));
+        assert_eq!((SPAN.read().events, SPAN_REFUSED.read().events), (0, 0));
+        for span in [&SPAN, &SPAN_REFUSED] {
+            span.start().stop_bytes(50);
+            let extremes = span.read().byte_extremes;
+            assert_eq!(extremes, Some(Extremes { min: 50, max: 50 }));
+        }
+        REFUSED.inc();
+        assert_eq!(REFUSED.sum(), 1);
+    });
+    wait(child);
+    check();
+    assert_eq!((REFUSED.sum(), SPAN_REFUSED.read().bytes), (8, 8));
+}
+
+#[test]
+fn private_memory_begins_anew() {
+    let outcome = Child::new("fork::leaves_private").run();
+    assert_eq!(outcome.value("place"), "memfd");
+    let outcome = Child::new("fork::leaves_private").argument("private").run();
+    assert_eq!(outcome.value("place"), "private memory");
+}
+
 /// Threads count while the region is exchanged: each count is in the one or in the other.
 fn leaves_with_threads() {
     static LEVEL: Gauge = Gauge::new("odd_level");
@@ -261,16 +297,20 @@ fn threads_count_while_a_child_leaves() {
     Child::new("fork::leaves_with_threads").run();
 }
 
+fn lower_file_size(bytes: u64) {
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    let limit = Rlimit {
+        current: Some(bytes),
+        maximum,
+    };
+    setrlimit(Resource::Fsize, limit).expect("limits can be lowered");
+}
+
 /// Files may not grow any more; that must not kill, and all is as before.
 fn cannot_leave() {
     Crew::hire().work();
     let child = forked(|| {
-        let maximum = getrlimit(Resource::Fsize).maximum;
-        let limit = Rlimit {
-            current: Some(4096),
-            maximum,
-        };
-        setrlimit(Resource::Fsize, limit).expect("limits can be lowered");
+        lower_file_size(4096);
         let error = unshare().expect_err("there is no room");
         assert!(error.to_string().contains("resource limit"), "{error}");
         for _ in 0..4 {

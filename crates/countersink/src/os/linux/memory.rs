@@ -143,6 +143,13 @@ pub(crate) fn open_part(memory: &Memory, offset: u64, bytes: u64) -> bool {
     true
 }
 
+/// Makes a part of private memory read as zeros again; whether it could.
+pub(crate) fn clear_private(memory: &Memory, offset: u64, bytes: u64) -> bool {
+    let start = memory.start.as_ptr().wrapping_add(offset as usize);
+    // SAFETY: a part of our own mapping, which is used through atomics and sections only.
+    bytes == 0 || unsafe { madvise(start.cast(), bytes as usize, Advice::LinuxDontNeed) }.is_ok()
+}
+
 /// Gives back a region that nobody has used.
 pub(crate) fn abandon(memory: &Memory) {
     // SAFETY: our own mapping and descriptor, known to nobody else.

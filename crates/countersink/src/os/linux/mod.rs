@@ -18,11 +18,11 @@ use rustix::io::Errno;
 
 pub(crate) use environment::{Setting, setting};
 pub(crate) use file::{create as create_file, remove as remove_file};
-pub(crate) use fork::{at_fork, forks};
+pub(crate) use fork::{Gate, forks};
 pub(crate) use identity::{identity, uses_tsc_clock_source};
 pub(crate) use join::join;
 pub(crate) use memfd::create as create_memfd;
-pub(crate) use memory::{abandon, open_part, page, private};
+pub(crate) use memory::{abandon, clear_private, open_part, page, private};
 pub(crate) use time::{current_cpu, may_read_cycles, monotonic_time, real_time};
 pub(crate) use unshare::replace;
 
