@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use countersink::clock::Source;
 use countersink_harness::machine::Machine;
 use countersink_percpu::{Fence, Mechanism, Reason, Registrar, Segment, choice};
 use serde::Serialize;
@@ -19,6 +20,8 @@ pub(super) struct Facts {
     pub(super) schema: &'static str,
     /// What is used here, and why.
     pub(super) mechanism: MechanismFacts,
+    /// Where a program's metrics are, started as this one.
+    pub(super) region: Region,
     /// Restartable sequences.
     pub(super) rseq: Rseq,
     /// Stopping the sections of other threads.
@@ -54,6 +57,19 @@ pub(super) struct MechanismFacts {
     pub(super) cpu_lanes: u32,
     /// The address space of each segment.
     pub(super) segment_bytes: Option<usize>,
+}
+
+/// Where metrics are.
+#[derive(Debug, Serialize)]
+pub(super) struct Region {
+    /// What they lie in.
+    pub(super) place: String,
+    /// Why they are not where they were to be; empty if they are.
+    pub(super) hindrance: String,
+    /// Room for so many metrics.
+    pub(super) metrics: u32,
+    /// What spans are measured with: `cycles`, `cycles_of_each_cpu` or `monotonic`.
+    pub(super) span_clock: &'static str,
 }
 
 /// What there is of restartable sequences.
@@ -131,6 +147,7 @@ impl Facts {
         let mut facts = Facts {
             schema: SCHEMA,
             mechanism: MechanismFacts::gather(),
+            region: Region::gather(),
             rseq: os::rseq(),
             membarrier: Membarrier {
                 commands: os::membarrier_commands(),
@@ -150,6 +167,22 @@ impl Facts {
         facts.unknown = unknown::reasons(&facts, Path::new("/"));
         facts.advice = advice::of(&facts);
         facts
+    }
+}
+
+impl Region {
+    fn gather() -> Self {
+        let status = countersink::region::status();
+        Region {
+            place: status.place.to_string(),
+            hindrance: status.hindrance,
+            metrics: status.metrics,
+            span_clock: match countersink::clock::source() {
+                Source::Cycles => "cycles",
+                Source::CyclesOfEachCpu => "cycles_of_each_cpu",
+                _ => "monotonic",
+            },
+        }
     }
 }
 

@@ -40,6 +40,22 @@ fn counting(page: &mut Page, facts: &Facts) {
         "lanes",
         format!("{} CPUs; a segment takes {segment}", mechanism.cpu_lanes),
     );
+    let region = &facts.region;
+    let why = match region.hindrance.as_str() {
+        "" => String::new(),
+        hindrance => format!(": {hindrance}"),
+    };
+    page.line(
+        "metrics in",
+        format!("{}, room for {}{why}", region.place, region.metrics),
+    );
+    page.line(
+        "spans by",
+        match region.span_clock {
+            "monotonic" => "the monotonic clock",
+            _ => "the cycle counter",
+        },
+    );
     let rseq = &facts.rseq;
     page.line(
         "rseq call",
