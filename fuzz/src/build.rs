@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 const UNIT: usize = 65_536;
 const ENTRIES: usize = 2 * UNIT;
@@ -24,6 +23,9 @@ pub const PARTS: [Range<usize>; 6] = [
     SEGMENT + UNIT..SEGMENT + UNIT + 4096,
     SEGMENT + 2 * UNIT..SEGMENT + 2 * UNIT + 4096,
 ];
+
+/// The index, which only those look at who write.
+pub const INDEX: Range<usize> = UNIT..ENTRIES;
 
 /// Name, labels, kind, unit, grouping field, first word, words.
 type Entry = (&'static str, &'static str, u32, u32, u32, u32, u32);
@@ -231,13 +233,12 @@ fn put_note(bytes: &mut [u8], first: u64, rest: u64) {
     put(bytes, note + 20 + 8 * files.len(), NAMES);
 }
 
-/// Writes a file in which pages of zeros are holes.
+/// Fills an empty file, in which pages of zeros become holes.
 ///
 /// # Errors
 ///
 /// Those of the file system.
-pub fn write_with_holes(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let file = File::create(path)?;
+pub fn fill(file: &File, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)?;
     for (number, page) in bytes.chunks(4096).enumerate() {
         if page.iter().any(|byte| *byte != 0) {

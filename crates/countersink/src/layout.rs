@@ -102,7 +102,7 @@ pub(crate) mod entry {
 
 /// The words of a span.
 pub(crate) mod span {
-    /// Events and their time; unused where there is a histogram.
+    /// Events and their time.
     pub(crate) const TIME: usize = 0;
     /// Events with bytes and their bytes.
     pub(crate) const BYTES: usize = 2;

@@ -1,8 +1,6 @@
 //! Another process's region, for as long as it takes to reset something there.
-#![allow(unsafe_code)]
 
 use core::ffi::CStr;
-use core::ptr::NonNull;
 
 use countersink_percpu::Slots;
 
@@ -14,7 +12,7 @@ use crate::os::{self, Hindrance};
 /// A region that is mapped here until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    region: NonNull<Region>,
+    region: Region,
     clock: u32,
 }
 
@@ -28,18 +26,15 @@ impl Attached {
             Hindrance::NotJoined => "it is not whole, or others can make it shorter".to_owned(),
             other => hindrance_text(other),
         })?;
-        let attached = Region::peek(memory).and_then(|(mechanism, clock)| {
-            let region = Region::made(memory, mechanism, Hindrance::None)?;
-            Some(Attached { region, clock })
-        });
-        let attached = attached.ok_or("it cannot be mapped")?;
+        let opened = os::open_part(&memory, 0, memory.layout.entries_offset());
+        let Some((mechanism, clock)) = Region::peek(memory).filter(|_| opened) else {
+            os::abandon(&memory);
+            return Err("it cannot be mapped".to_owned());
+        };
+        let region = Region::new(memory, mechanism, Hindrance::None);
+        let attached = Attached { region, clock };
         clock::ticks_of(attached.clock).ok_or("its clock cannot be read here")?;
         Ok(attached)
-    }
-
-    fn region(&self) -> &Region {
-        // SAFETY: made by new(), and mapped until this is dropped.
-        unsafe { self.region.as_ref() }
     }
 
     /// Calls a function with the words of an entry and the number of the region's clock, if the entry
@@ -50,7 +45,7 @@ impl Attached {
         generation: u32,
         act: impl FnOnce(&Slots<'_>, u32) -> Option<R>,
     ) -> Option<R> {
-        let region = self.region();
+        let region = &self.region;
         let entry = region.entry(number)?;
         let joined = (0..1000).any(|_| {
             let life = entry.life();
@@ -76,12 +71,12 @@ impl Attached {
 
     /// Notes that something was reset.
     pub(crate) fn note_reset(&self) {
-        self.region().note_reset();
+        self.region.note_reset();
     }
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        os::abandon(self.region().memory());
+        os::abandon(self.region.memory());
     }
 }

@@ -75,31 +75,39 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// `None` if name and labels do not fit. A help text that does not fit is cut off.
-    pub(super) fn new(wanted: &Wanted<'_>) -> Option<Self> {
+    pub(super) const fn empty() -> Self {
+        Texts {
+            words: [0; entry::TEXT_LENGTH / 8],
+            name: 0,
+            labels: 0,
+            help: 0,
+        }
+    }
+
+    /// Takes over texts, in place: the stack may be a handler's. `false` if name and labels do not fit; a
+    /// help text that does not fit is cut off.
+    pub(super) fn set(&mut self, wanted: &Wanted<'_>) -> bool {
         let (name, labels) = (wanted.name.len(), wanted.labels.len());
         if name > entry::MOST_NAME || name + labels > entry::TEXT_LENGTH {
-            return None;
+            return false;
         }
         let room = entry::TEXT_LENGTH - name - labels;
-        let help = wanted.help.floor_char_boundary(room);
-        let mut bytes = [0; entry::TEXT_LENGTH];
-        let all = [wanted.name, wanted.labels, &wanted.help[..help]];
-        let texts = all.iter().flat_map(|text| text.bytes());
-        bytes
-            .iter_mut()
-            .zip(texts)
-            .for_each(|(to, from)| *to = from);
-        let mut words = [0; entry::TEXT_LENGTH / 8];
-        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_ne_bytes(bytes.try_into().unwrap_or([0; 8]));
+        (self.name, self.labels) = (name, labels);
+        self.help = wanted.help.floor_char_boundary(room);
+        self.put(0, wanted.name);
+        self.put(name, wanted.labels);
+        self.put(name + labels, &wanted.help[..self.help]);
+        true
+    }
+
+    fn put(&mut self, start: usize, text: &str) {
+        for (at, byte) in (start..).zip(text.bytes()) {
+            if let Some(word) = self.words.get_mut(at / 8) {
+                let mut bytes = word.to_ne_bytes();
+                bytes[at % 8] = byte;
+                *word = u64::from_ne_bytes(bytes);
+            }
         }
-        Some(Texts {
-            words,
-            name,
-            labels,
-            help,
-        })
     }
 }
 

@@ -2,6 +2,10 @@
 //!
 //! It is made at the first use of any metric, by whoever comes first; no lock is taken, so that this
 //! may be a signal handler. `docs/region-format.md` says what is where.
+//!
+//! A core file has what was counted, of the parts that are in use: to Linux a memfd is anonymous shared memory,
+//! which bit 1 of `/proc/PID/coredump_filter` stands for. It is set by default (0x33). A region
+//! file is dumped with bit 3, which is not; but the file is there after the crash.
 #![allow(unsafe_code)]
 
 mod attach;

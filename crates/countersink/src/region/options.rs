@@ -150,7 +150,7 @@ fn joined(memory: Memory) -> Result<NonNull<Region>, Hindrance> {
 }
 
 /// Completes a region before others see it.
-fn fill(memory: &Memory) -> bool {
+pub(super) fn fill(memory: &Memory) -> bool {
     let opened = os::open_part(memory, 0, layout::UNIT);
     if opened {
         Region::new(*memory, choice().mechanism, Hindrance::None).write_header(&os::identity());

@@ -70,7 +70,10 @@ impl Region {
     /// that nobody uses.
     pub(crate) fn register(&self, wanted: &Wanted<'_>) -> Result<Granted, Refusal> {
         wanted.check()?;
-        let texts = Texts::new(wanted).ok_or(Refusal::TooLong)?;
+        let mut texts = Texts::empty();
+        if !texts.set(wanted) {
+            return Err(Refusal::TooLong);
+        }
         let hash = layout::hash(wanted.name.as_bytes(), wanted.labels.as_bytes());
         let mut own: Option<Granted> = None;
         for _ in 0..MOST_ATTEMPTS {
@@ -110,7 +113,8 @@ impl Region {
             unit: Unit::None,
             grouping,
         };
-        let texts = Texts::new(&unnamed)?;
+        let mut texts = Texts::empty();
+        texts.set(&unnamed);
         self.append(&unnamed, &texts, 0).ok()
     }
 
@@ -138,7 +142,7 @@ impl Region {
         if held.count as usize != wanted.words()
             || !layout.has_words(held.segment, held.first, held.count)
             // Pairs need even places; the entry may have been written by anyone.
-            || held.count > 1 && held.first % 2 != 0
+            || held.count > 1 && !held.first.is_multiple_of(2)
         {
             return Err(Refusal::NoWords);
         }

@@ -4,10 +4,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use countersink_percpu::choice;
-
-use super::options::hindrance_text;
-use super::{Region, lanes};
+use super::lanes;
+use super::options::{fill, hindrance_text};
 use crate::layout::{self, Layout};
 use crate::os::{self, Hindrance};
 use crate::reader;
@@ -34,11 +32,12 @@ impl Shared {
         let memory = os::create_memfd(wanted).map_err(failed)?;
         // SAFETY: the descriptor that was made just now.
         let descriptor = unsafe { BorrowedFd::borrow_raw(memory.descriptor) }.try_clone_to_owned();
-        let region = Region::made(memory, choice().mechanism, Hindrance::None)
-            .ok_or_else(|| failed(Hindrance::Limit))?;
-        // SAFETY: made just now, and used by nobody after this.
-        unsafe { region.as_ref() }.write_header(&os::identity());
+        let filled = fill(&memory);
+        // The memory stays as long as a descriptor does.
         os::abandon(&memory);
+        if !filled {
+            return Err(failed(Hindrance::Limit));
+        }
         Ok(Shared {
             descriptor: descriptor?,
         })

@@ -19,7 +19,8 @@ pub struct UnshareError(String);
 /// that is not to count into its parent's. What was counted stays in the region that is left.
 ///
 /// Call it in the child, before it has threads. Handles stay what they are: the memory under them is
-/// exchanged. The new region is a memfd, also where the old one was a file.
+/// exchanged. The new region is a memfd, also where the old one was a file; what is private begins at 0 as
+/// well, and stays private.
 ///
 /// # Errors
 /// If there is no memory for another region; everything is as before then.

@@ -1,5 +1,6 @@
 //! Forks of a program whose threads count, register and use a family meanwhile.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -132,6 +133,71 @@ fn forks() {
 #[test]
 fn of_a_program_with_threads_lose_nothing() {
     alone("forks::of_a_program_with_threads_lose_nothing", forks);
+}
+
+/// Counters that come after others were dropped, and that stay.
+fn others(who: &str) -> Vec<&'static Counter> {
+    let names = (0..20).map(|number| &*format!("forks_other_{who}_{number}").leak());
+    let others: Vec<_> = names
+        .map(|name| &*Box::leak(Box::new(Counter::new(name))))
+        .collect();
+    others.iter().for_each(|counter| counter.add(7));
+    others
+}
+
+/// Parent and child have the same words; when one of them drops its handle, the other counts on.
+fn dropped_on_one_side() {
+    for who in ["child", "parent"] {
+        let [words] = log::shared(1) else {
+            panic!("one line");
+        };
+        let inherited = RefCell::new(Some(Counter::new(format!("forks_inherited_{who}").leak())));
+        let count = |n| inherited.borrow().as_ref().expect("still there").add(n);
+        count(1000);
+        let drop_and_reuse = || {
+            drop(inherited.take());
+            others(who);
+            words.set(0, 1);
+        };
+        let count_after = || {
+            wait_until(|| words.get(0) == 1);
+            count(5);
+        };
+        if who == "child" {
+            let child = fork(drop_and_reuse);
+            count_after();
+            child.wait_well();
+            assert_eq!(
+                inherited.borrow().as_ref().expect("still there").sum(),
+                1005
+            );
+        } else {
+            let child = fork(count_after);
+            drop_and_reuse();
+            child.wait_well();
+        }
+        let snapshot = read::snapshot();
+        assert_eq!(
+            read::counter(&snapshot, &format!("forks_inherited_{who}")),
+            1005
+        );
+        for number in 0..20 {
+            let name = format!("forks_other_{who}_{number}");
+            assert_eq!(read::counter(&snapshot, &name), 7, "{name}");
+        }
+    }
+    // What only one process ever had is used again, also after forks.
+    let used = Raw::own().entries_used();
+    (0..100).for_each(|_| Counter::new("forks_passing").inc());
+    assert!(Raw::own().entries_used() <= used + 1);
+}
+
+#[test]
+fn leave_the_words_of_inherited_handles_alone() {
+    alone(
+        "forks::leave_the_words_of_inherited_handles_alone",
+        dropped_on_one_side,
+    );
 }
 
 /// A fork while a thread uses a family for the first time in the process.

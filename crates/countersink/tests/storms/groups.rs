@@ -67,7 +67,7 @@ fn count(log: &Line, first_cpu: usize, is_pinned: bool, stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         pin(allowed()[cpu % allowed().len()]);
         cpu += usize::from(!is_pinned);
-        for _ in 0..200 {
+        for _ in 0..2000 {
             ORDERED.sooner.inc();
             log.add(SOONER, 1);
             ORDERED.later.inc();

@@ -1,5 +1,6 @@
 //! What a killed process leaves in a file: what it had counted, to within the operation in which it was
 //! killed.
+#![allow(unsafe_code)]
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +11,7 @@ use countersink::region::{Place, status};
 use countersink::{Counter, Gauge, Histogram, Span};
 
 use crate::common::child::alone_with;
-use crate::common::cpus::pause;
+use crate::common::cpus::{pause, wait_until};
 use crate::common::fork::{Child, fork};
 use crate::common::log::{self, Line, assert_in_bracket, is_in_bracket};
 use crate::common::random::Random;
@@ -255,9 +256,43 @@ fn remove_half_made(directory: &Path) {
     }
 }
 
-#[test]
-fn a_file_tells_what_a_killed_process_had_counted() {
-    // The child is told where, and the directory is gone when it has ended.
+/// A child of the killed process still has the file, which says so.
+fn with_a_child(directory: &Path) {
+    let [log] = log::shared(1) else {
+        panic!("one line");
+    };
+    let process = fork(|| {
+        ADDS.add(3);
+        let child = fork(|| {
+            // SAFETY: no preconditions; it outlives its parent.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
+            log.set(PLACED, 1);
+            wait_until(|| log.get(TAKING) == 1);
+            ADDS.add(4);
+        });
+        child.wait_well();
+    });
+    wait_until(|| log.get(PLACED) == 1);
+    process.kill();
+    let regions = regions(directory);
+    let [region] = &regions[..] else {
+        panic!("{regions:?}");
+    };
+    assert_eq!(region.info().creator(), Life::Dead);
+    assert_eq!(region.state(), State::Alive);
+    let pruned = prune(directory).expect("a directory of ours");
+    assert!(matches!(pruned[..], [Pruned::Alive(_)]), "{pruned:?}");
+    log.set(TAKING, 1);
+    wait_until(|| region.state() == State::Dead);
+    let snapshot = read::snapshot_of(region);
+    assert_eq!(read::counter(&snapshot, "killed_adds"), 7);
+    let pruned = prune(directory).expect("a directory of ours");
+    assert!(matches!(pruned[..], [Pruned::Removed(_)]), "{pruned:?}");
+}
+
+/// Runs a body in a process of its own that has been told of a directory for its region, which is gone
+/// when it has ended.
+fn in_directory(test: &str, body: fn(&Path)) {
     let mut builder = tempfile::Builder::new();
     builder.permissions(std::fs::Permissions::from_mode(0o700));
     let directory = builder
@@ -268,9 +303,23 @@ fn a_file_tells_what_a_killed_process_had_counted() {
         Some(path) if std::env::var_os(crate::common::child::MARK).is_some() => path,
         _ => directory.path().as_os_str().to_owned(),
     };
-    alone_with(
+    alone_with(test, &[("COUNTERSINK_DIR", &path)], || {
+        body(Path::new(&path))
+    });
+}
+
+#[test]
+fn a_file_tells_what_a_killed_process_had_counted() {
+    in_directory(
         "killed::a_file_tells_what_a_killed_process_had_counted",
-        &[("COUNTERSINK_DIR", &path)],
-        || kill_all(Path::new(&path)),
+        kill_all,
+    );
+}
+
+#[test]
+fn a_file_lives_as_long_as_a_child_has_it() {
+    in_directory(
+        "killed::a_file_lives_as_long_as_a_child_has_it",
+        with_a_child,
     );
 }

@@ -12,6 +12,7 @@
 //! - `early_and_late.rs`: before `main`, in handlers, in destructors;
 //! - `registration.rs`: processes that register the same metrics at once, some of them killed;
 //! - `spans.rs`: what spans record, and what earlier designs got wrong;
+//! - `live.rs`: values while others count and take;
 //! - `groups.rs`: events that are read together;
 //! - `many.rs`: ten thousand counters.
 //!
@@ -27,6 +28,7 @@ mod extremes;
 mod forks;
 mod groups;
 mod killed;
+mod live;
 mod many;
 mod prefork;
 mod registration;

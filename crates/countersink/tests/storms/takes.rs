@@ -18,6 +18,7 @@ const THREADS: usize = 4;
 const TAKERS: usize = 2;
 /// Of each metric, by each taker.
 const TAKES: u64 = 500;
+const IN_A_ROW: u64 = 100;
 const SEED: u64 = 0x7a4e_0002;
 /// Each event's time, in nanoseconds.
 const TIME: u64 = 1001;
@@ -40,6 +41,8 @@ const ROUNDS: usize = 7;
 const WRONG: usize = 8;
 /// Of a taker: what had been counted when its last take began.
 const BEFORE: usize = 9;
+/// Of a taker: what it added itself.
+const OWN: usize = 11;
 
 #[derive(Clone, Copy, Debug)]
 struct Shared {
@@ -102,7 +105,12 @@ impl Shared {
         let log = &self.takers[taker];
         let mut random = Random(SEED + taker as u64);
         for take in 0..TAKES {
-            log.add(ADDED, ADDS.take());
+            // In a row, so that both takers are at it at the same time, and there is something to take.
+            for _ in 0..IN_A_ROW {
+                ADDS.inc();
+                log.add(OWN, 1);
+                log.add(ADDED, ADDS.take());
+            }
             let level = LEVEL.set(0);
             log.add(UP, level.max(0).unsigned_abs());
             log.add(DOWN, level.min(0).unsigned_abs());
@@ -149,7 +157,11 @@ fn everything() {
         .collect();
     shared.count_meanwhile(2000, || takers.into_iter().for_each(Child::wait_well));
 
-    let counted = |word| total(shared.threads, word);
+    let by_takers = total(shared.takers, OWN);
+    let counted = |word| match word {
+        ADDED => total(shared.threads, ADDED) + by_takers,
+        word => total(shared.threads, word),
+    };
     let taken = |word| total(shared.takers, word);
     let values = VALUES.read();
     let rest = [
@@ -169,7 +181,11 @@ fn everything() {
         level(counted(UP), counted(DOWN))
     );
     let resets = Raw::own().u64(1040);
-    assert_eq!(resets, TAKERS as u64 * TAKES * 5, "resets that were noted");
+    assert_eq!(
+        resets,
+        TAKERS as u64 * TAKES * (IN_A_ROW + 4),
+        "resets that were noted"
+    );
     let wrong = taken(WRONG) + shared.wrong[0].load(SeqCst);
     println!(
         "seed {SEED:#x}: {resets} takes, {} of {} adds taken; load and store: {wrong} of {}",

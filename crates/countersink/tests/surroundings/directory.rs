@@ -1,7 +1,5 @@
 //! Directories in which the region's file cannot be made, or had better not be, and what else lies there.
-#![allow(unsafe_code)]
 
-use std::ffi::CString;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::ErrorKind::NotFound;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown, symlink};
@@ -19,7 +17,6 @@ pub(crate) const ACTS: &[Act] = &[
     ("directory::wait", wait),
     ("directory::plant", plant),
     ("directory::named", named),
-    ("directory::mounted", mounted),
 ];
 
 /// Counts, and waits to be told to end.
@@ -29,7 +26,7 @@ fn wait() {
     listen();
 }
 
-fn temporary() -> TempDir {
+pub(crate) fn temporary() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
@@ -44,7 +41,7 @@ fn good(temporary: &TempDir) -> PathBuf {
 }
 
 /// All names in a directory, sorted.
-fn names(directory: &Path) -> Vec<String> {
+pub(crate) fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).expect("a directory");
     let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("plain");
     let mut names: Vec<_> = entries
@@ -60,7 +57,7 @@ fn count_in(directory: impl AsRef<Path>) -> Outcome {
         .run()
 }
 
-fn value(region: &Region) -> u64 {
+pub(crate) fn value(region: &Region) -> u64 {
     let snapshot = region.snapshot().expect("a snapshot");
     assert_eq!(snapshot.problems, Vec::<String>::new());
     let counter = snapshot
@@ -135,6 +132,21 @@ fn a_missing_directory_is_made() {
         [Pruned::Removed(_)]
     ));
     assert_eq!(names(&directory), [""; 0]);
+}
+
+/// Threads find that it is missing, and make it, at the same time.
+#[test]
+fn a_directory_is_made_by_several_at_once() {
+    let temporary = temporary();
+    for number in 0..20 {
+        let directory = temporary.path().join(number.to_string());
+        let outcome = count_in(&directory);
+        assert_eq!(
+            (outcome.value("place"), outcome.value("hindrance")),
+            ("file", "")
+        );
+        only_file(&directory);
+    }
 }
 
 /// It counts in a memfd instead, and says what is wrong; nothing is made.
@@ -294,115 +306,6 @@ fn odd_names_of_programs_become_plain() {
         "{:?}",
         region.info().program
     );
-}
-
-/// Mounts a file system of its own, for itself, and counts in a directory there.
-fn mounted() {
-    let argument = argument();
-    let mut words = argument.split(' ');
-    let (place, options) = (
-        words.next().expect("a place"),
-        words.next().expect("options"),
-    );
-    mount(place, options);
-    let directory = Path::new(place).join("regions");
-    DirBuilder::new()
-        .mode(0o700)
-        .create(&directory)
-        .expect("a directory");
-    if options.contains("ro") {
-        remount_read_only(place);
-    }
-    // SAFETY: no other thread is there yet that looks at the environment.
-    unsafe { std::env::set_var("COUNTERSINK_DIR", &directory) };
-    count_and_check();
-    let files = files_in(&directory).expect("trusted");
-    tell("files", files.len());
-    tell("names", names(&directory).len());
-    if let Some(file) = files.into_iter().next() {
-        assert_eq!(value(&file.region.expect("a region")), TOTAL);
-    }
-}
-
-fn mount(place: &str, options: &str) {
-    let (place, options) = (CString::new(place), CString::new(options));
-    let (place, options) = (place.expect("a path"), options.expect("a text"));
-    // SAFETY: texts that end with zero, or none.
-    unsafe {
-        let none = core::ptr::null();
-        assert_eq!(libc::unshare(libc::CLONE_NEWNS), 0);
-        let private = libc::MS_REC | libc::MS_PRIVATE;
-        assert_eq!(
-            libc::mount(none, c"/".as_ptr(), none, private, none.cast()),
-            0
-        );
-        let size = options.as_ptr();
-        let tmpfs = c"tmpfs".as_ptr();
-        let size = if options.to_bytes() == b"ro" {
-            c"size=20m".as_ptr()
-        } else {
-            size
-        };
-        let mounted = libc::mount(tmpfs, place.as_ptr(), tmpfs, 0, size.cast());
-        assert_eq!(mounted, 0, "{}", std::io::Error::last_os_error());
-    }
-}
-
-fn remount_read_only(place: &str) {
-    let place = CString::new(place).expect("a path");
-    let flags = libc::MS_REMOUNT | libc::MS_RDONLY;
-    // SAFETY: a text that ends with zero.
-    let result = unsafe {
-        let none = core::ptr::null();
-        libc::mount(none, place.as_ptr(), none, flags, none.cast())
-    };
-    assert_eq!(result, 0);
-}
-
-#[test]
-fn file_systems_that_are_full_or_cannot_be_written() {
-    if !is_root("mounting small file systems") {
-        return;
-    }
-    let temporary = temporary();
-    let place = temporary.path().display().to_string();
-    for place in [&*place, "/dev/shm"] {
-        let run = |options: &str| {
-            let child = Child::new("directory::mounted");
-            let outcome = child.argument(format!("{place} {options}")).run();
-            println!("{options} at {place}: {}", outcome.last_lines());
-            outcome
-        };
-        // Not even the smallest region.
-        let outcome = run("size=256k");
-        assert_eq!(
-            (outcome.value("place"), outcome.value("home")),
-            ("memfd", "region")
-        );
-        assert!(
-            outcome.value("hindrance").contains("No space left"),
-            "{}",
-            outcome.text
-        );
-        assert_eq!((outcome.number("files"), outcome.number("names")), (0, 0));
-        // A smaller one than wanted.
-        let outcome = run("size=2m");
-        assert_eq!(
-            (outcome.value("place"), outcome.number("files")),
-            ("file", 1)
-        );
-        assert_eq!(outcome.number("names"), 1);
-        let outcome = run("ro");
-        assert_eq!(
-            (outcome.value("place"), outcome.number("names")),
-            ("memfd", 0)
-        );
-        assert!(
-            outcome.value("hindrance").contains("Read-only"),
-            "{}",
-            outcome.text
-        );
-    }
 }
 
 /// Threads make files at the same time, of which one stays; and whoever looks meanwhile sees whole

@@ -214,6 +214,9 @@ fn leaves_private() {
     REFUSED.add(8);
     SPAN_REFUSED.start().stop_bytes(8);
     let child = forked(|| {
+        // As far as it is allowed.
+        // SAFETY: no preconditions.
+        unsafe { libc::mlockall(libc::MCL_CURRENT) };
         unshare().expect("nothing hinders");
         assert_eq!((COUNTER.sum(), REFUSED.sum(), GAUGE.value()), (0, 0, 0));
         assert_eq!((SPAN.read().events, SPAN_REFUSED.read().events), (0, 0));

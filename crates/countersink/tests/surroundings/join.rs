@@ -191,6 +191,26 @@ fn a_region_must_be_whole_and_sealed() {
     }
 }
 
+/// Numbers that change while a region is used, and cannot be right.
+#[test]
+fn a_region_that_says_it_is_full_is_not_counted_in() {
+    let layout = header();
+    let cases = [
+        (1024, u64::MAX, "no room for another metric"),
+        (1024, 1 << 40, "no room for another metric"),
+        (1032, u64::MAX, "no room for its words"),
+        (1032, u64::MAX - 7, "no room for its words"),
+    ];
+    for (at, value, why) in cases {
+        let mut bytes = layout.bytes();
+        bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+        let file = memfd(layout.size(), &bytes, true);
+        let outcome = join(path(&file));
+        assert_eq!(outcome.value("place"), "region of another process");
+        assert_eq!(outcome.value("home"), why, "{at} {value:#x}");
+    }
+}
+
 /// What was not joined is not held on to: readers find the process in its own region only.
 #[test]
 fn a_region_with_another_clock_is_left() {

@@ -13,6 +13,7 @@ mod fork;
 mod handler;
 mod join;
 mod limits;
+mod mounts;
 mod neighbours;
 mod refusals;
 mod sandbox;
@@ -27,6 +28,7 @@ const ACTS: &[&[child::Act]] = &[
     handler::ACTS,
     join::ACTS,
     limits::ACTS,
+    mounts::ACTS,
     neighbours::ACTS,
     refusals::ACTS,
     sandbox::ACTS,

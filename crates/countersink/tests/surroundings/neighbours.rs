@@ -155,7 +155,7 @@ fn register() {
             GAUGES.with(number).sub(3);
             SPANS.with(number).start().stop_bytes(rounds);
             HISTOGRAMS.with(number).record(rounds);
-            if rounds % 7 == 0 {
+            if rounds.is_multiple_of(7) {
                 FAMILY.with(number).take();
                 SPANS.with(number).read();
                 SPANS.with(number).take();
@@ -163,7 +163,7 @@ fn register() {
                 GAUGES.with(number).set(1);
                 GAUGES.with(number).value();
             }
-            if rounds % 3 == 0 {
+            if rounds.is_multiple_of(3) {
                 FAMILY.remove(number);
                 GAUGES.remove(number);
                 SPANS.remove(number);
@@ -202,8 +202,8 @@ impl Random {
             1 => word % 4,
             2 => word % 1024,
             3 => u64::MAX - word % 4,
-            4 => word % 1024 | (word >> 40) % 1024 << 32,
-            5 => (word % 4) | (word >> 8) % 3 << 8 | (word >> 40) % 3 << 32,
+            4 => (word % 1024) | (((word >> 40) % 1024) << 32),
+            5 => (word % 4) | (((word >> 8) % 3) << 8) | (((word >> 40) % 3) << 32),
             6 => 1 << (word % 64),
             _ => 0,
         }

@@ -104,7 +104,7 @@ pub(crate) fn check_times(crews: u64) {
 /// Tells the region's place and why, and the metrics' homes, which are all alike.
 pub(crate) fn tell_place() {
     let status = region::status();
-    tell("place", &status.place);
+    tell("place", status.place);
     tell("hindrance", &status.hindrance);
     tell("metrics", status.metrics);
     tell("segments", status.segments);

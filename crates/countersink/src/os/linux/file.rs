@@ -43,8 +43,8 @@ pub(crate) fn create(
 fn open_directory(path: &CStr) -> Result<OwnedFd, Hindrance> {
     let error = |error: Errno| Hindrance::Error(error.raw_os_error());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let trimmed = without_slash(path).ok_or(Hindrance::Directory)?;
-    let path = trimmed.as_ref().map_or(path, Text::as_c_str);
+    let mut trimmed = Text::empty();
+    let path = without_slash(path, &mut trimmed).ok_or(Hindrance::Directory)?;
     let opened = match openat(CWD, path, flags, Mode::empty()) {
         Err(Errno::NOENT) => match mkdirat(CWD, path, Mode::RWXU) {
             // Another process may have been faster.
@@ -68,21 +68,18 @@ fn open_directory(path: &CStr) -> Result<OwnedFd, Hindrance> {
     }
 }
 
-/// A path that ends with a slash, without it: with it, a symbolic link would be followed. `None` if it is
-/// too long for that.
-fn without_slash(path: &CStr) -> Option<Option<Text<256>>> {
-    let [start @ .., b'/'] = path.to_bytes() else {
-        return Some(None);
-    };
-    let end = start
-        .iter()
-        .rposition(|byte| *byte != b'/')
-        .map_or(0, |at| at + 1);
-    let mut text = Text::<256>::empty();
+/// A path without slashes at its end, with which a symbolic link would be followed. `None` if it is too
+/// long for that.
+fn without_slash<'a>(path: &'a CStr, text: &'a mut Text<256>) -> Option<&'a CStr> {
+    let bytes = path.to_bytes();
+    let end = bytes.iter().rposition(|byte| *byte != b'/');
     // Nothing but slashes is the root.
-    let rest = if end == 0 { b"/" } else { &start[..end] };
-    rest.iter().for_each(|byte| text.push(*byte));
-    (text.as_bytes() == rest).then_some(Some(text))
+    let trimmed = bytes.get(..end.map_or(1, |at| at + 1))?;
+    if trimmed.len() == bytes.len() {
+        return Some(path);
+    }
+    trimmed.iter().for_each(|byte| text.push(*byte));
+    (text.as_bytes() == trimmed).then_some(text.as_c_str())
 }
 
 fn make(

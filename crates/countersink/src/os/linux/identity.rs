@@ -28,7 +28,8 @@ pub(crate) fn identity() -> Identity {
 
 /// Field 22 of the line, counted behind the program's name, which may contain anything.
 fn start_time() -> Option<u64> {
-    let mut buffer = [0; 1024];
+    // Longer than the line can be up to there.
+    let mut buffer = [0; 512];
     let line = read(c"/proc/self/stat", &mut buffer);
     let name_end = line.iter().rposition(|byte| *byte == b')')?;
     let rest = core::str::from_utf8(&line[name_end + 1..]).ok()?;

@@ -147,7 +147,12 @@ pub(crate) fn open_part(memory: &Memory, offset: u64, bytes: u64) -> bool {
 pub(crate) fn clear_private(memory: &Memory, offset: u64, bytes: u64) -> bool {
     let start = memory.start.as_ptr().wrapping_add(offset as usize);
     // SAFETY: a part of our own mapping, which is used through atomics and sections only.
-    bytes == 0 || unsafe { madvise(start.cast(), bytes as usize, Advice::LinuxDontNeed) }.is_ok()
+    bytes == 0
+        || unsafe {
+            // What the program has locked since would stay as it is.
+            let _ = munlock(start.cast(), bytes as usize);
+            madvise(start.cast(), bytes as usize, Advice::LinuxDontNeed).is_ok()
+        }
 }
 
 /// Gives back a region that nobody has used.

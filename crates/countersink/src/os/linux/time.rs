@@ -30,11 +30,11 @@ pub(crate) fn current_cpu() -> u32 {
 fn nanoseconds(clock: libc::clockid_t) -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
     let place = time.as_mut_ptr();
-    // SAFETY: both write the structure if they succeed.
     let read = if may_read_cycles() {
+        // SAFETY: writes the structure if it succeeds.
         keeping_errno(|| unsafe { libc::clock_gettime(clock, place) })
     } else {
-        // The C library would read the cycle counter.
+        // SAFETY: as above. The C library would read the cycle counter.
         keeping_errno(|| unsafe { libc::syscall(libc::SYS_clock_gettime, clock, place) })
     };
     if read.is_err() {
