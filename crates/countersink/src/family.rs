@@ -30,8 +30,10 @@ pub trait Metric: Sized {
 /// ```
 ///
 /// Looking one up takes a lock and compares texts, so it is no work for a hot path or a signal handler.
-/// Metrics live until they are [removed](Self::remove) and the last handle is gone. Every one takes an
-/// entry of the region, so label values should be few: not user names.
+/// Metrics live until they are [removed](Self::remove) and the last handle is gone, in all processes
+/// that share the region; one that is made again sooner goes on where it was, and so does one whose process
+/// has forked while it had it, since the child may count in it still. Every one takes an entry of the region, so
+/// label values should be few: not user names.
 #[derive(Debug)]
 pub struct Family<M, const L: usize = 1> {
     template: M,

@@ -18,7 +18,7 @@ const THREADS: usize = 4;
 const TAKERS: usize = 2;
 /// Of each metric, by each taker.
 const TAKES: u64 = 500;
-const IN_A_ROW: u64 = 100;
+const IN_A_ROW: u64 = 3000;
 const SEED: u64 = 0x7a4e_0002;
 /// Each event's time, in nanoseconds.
 const TIME: u64 = 1001;
