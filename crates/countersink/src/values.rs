@@ -7,7 +7,7 @@ use countersink_percpu::{Lane, PairSlot, Slot, Slots};
 
 use crate::clock;
 use crate::kind::Kind;
-use crate::layout::{self, histogram, span};
+use crate::layout::{self, span};
 
 /// How often a value is read again because it was reset meanwhile. Resets that fast are no way to live.
 const MOST_READS: usize = 64;
@@ -249,27 +249,19 @@ impl Then {
 /// Makes words that are a new metric's read as 0. `used` says whether an earlier metric had them: words
 /// that nobody had are not looked at, so that they take no memory.
 pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
-    let take = Then::take();
-    if !used {
-        if kind == Kind::Span {
-            begin_first_generation(words);
+    if used {
+        // One by one, which allocates nothing: this may be a signal handler.
+        for at in 0..words.len() {
+            let is_extreme = (span::LONGEST..span::MIGRATED).contains(&at);
+            if (kind != Kind::Span || !is_extreme)
+                && let Some(word) = words.get(at)
+            {
+                word.replace(0);
+            }
         }
-        return;
     }
-    match kind {
-        Kind::Counter | Kind::Gauge => {
-            (0..words.len()).for_each(|at| {
-                take.one(words, at);
-            });
-        }
-        Kind::Span => {
-            take.span(words);
-            begin_first_generation(words);
-        }
-        Kind::Histogram => {
-            take.one(words, histogram::SUM);
-            take.buckets(words, histogram::WORDS);
-        }
+    if kind == Kind::Span {
+        begin_first_generation(words);
     }
 }
 

@@ -2,7 +2,11 @@
 //! own counts are exact, and the library says where it counts and why.
 //!
 //! Each case runs in a process of its own; see [`child`].
-#![cfg(all(target_os = "linux", not(countersink_portable)))]
+#![cfg(all(
+    target_os = "linux",
+    target_pointer_width = "64",
+    not(countersink_portable)
+))]
 
 mod child;
 mod clock;

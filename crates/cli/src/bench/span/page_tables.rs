@@ -35,7 +35,10 @@ pub(in crate::bench) fn render(found: &PageTables) -> String {
         text += &wrap(&format!("{level} was not timed: {reason}"), 2);
     }
     text += "\n";
-    for level in LEVELS.iter().filter(|level| found.find(level.alloc).is_some()) {
+    for level in LEVELS
+        .iter()
+        .filter(|level| found.find(level.alloc).is_some())
+    {
         text += &format!("  {} touches {}\n", level.alloc, level.touched);
     }
     text += &wrap(

@@ -207,12 +207,12 @@ fn process_number() -> u32 {
     NUMBER.fetch_add(1, Relaxed) % MOST_NAMES
 }
 
-/// Takes the lock that says "alive". It belongs to the open file, so it lasts until the last process
-/// that has the file open or mapped is gone, whoever closes the descriptor.
-fn lock(fd: &OwnedFd) -> Result<(), Errno> {
+/// Takes the lock that says "alive": a read lock, since others may join. It belongs to the open file, so it
+/// lasts until the last process that has it open or mapped is gone, whoever closes the descriptor.
+pub(super) fn lock(fd: &OwnedFd) -> Result<(), Errno> {
     // SAFETY: plain numbers, for which zero is a value.
     let mut lock: libc::flock = unsafe { core::mem::zeroed() };
-    lock.l_type = libc::F_WRLCK as _;
+    lock.l_type = libc::F_RDLCK as _;
     lock.l_whence = libc::SEEK_SET as _;
     // SAFETY: the structure lives as long as the call.
     let call = || unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };

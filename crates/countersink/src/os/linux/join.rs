@@ -42,6 +42,10 @@ pub(crate) fn join(path: &CStr) -> Result<Memory, Hindrance> {
     if u64::try_from(status.st_size) != Ok(layout.size()) {
         return Err(Hindrance::NotJoined);
     }
+    if backing == Backing::File {
+        // Where locks are refused, the file is found dead when its maker is.
+        let _ = super::file::lock(&fd);
+    }
     let start = memory::map(fd.as_fd(), layout).map_err(error)?;
     Ok(Memory {
         start,

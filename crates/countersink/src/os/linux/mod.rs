@@ -23,7 +23,9 @@ pub(crate) use identity::{identity, uses_tsc_clock_source};
 pub(crate) use join::join;
 pub(crate) use memfd::create as create_memfd;
 pub(crate) use memory::{abandon, clear_private, open_part, page, private};
-pub(crate) use time::{current_cpu, may_read_cycles, monotonic_time, real_time};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use time::may_read_cycles;
+pub(crate) use time::{current_cpu, monotonic_time, real_time};
 pub(crate) use unshare::replace;
 
 /// A call by the C library, which tells errors by -1 and `errno`; that stays what it was.

@@ -95,10 +95,15 @@ pub(in crate::reader) fn files_in(directory: &Path) -> Result<Vec<RegionFile>, O
     let file = |name: Vec<u8>| {
         let name = Path::new(OsStr::from_bytes(&name));
         let path = directory.path.join(name);
-        let region = open_in(&directory, name, &path.display().to_string());
-        RegionFile { path, region }
+        match open_in(&directory, name, &path.display().to_string()) {
+            // It was removed since its name was read.
+            Err(OpenError::Open { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {
+                None
+            }
+            region => Some(RegionFile { path, region }),
+        }
     };
-    Ok(names.into_iter().map(file).collect())
+    Ok(names.into_iter().filter_map(file).collect())
 }
 
 fn open_in(directory: &Trusted, name: &Path, origin: &str) -> Result<Region, OpenError> {

@@ -1,4 +1,5 @@
-//! Locks of open file descriptions (OFD): a writer holds one on its whole file while it lives.
+//! Locks of open file descriptions (OFD): every process that counts in a file holds a read lock on all of
+//! it while it lives.
 //!
 //! They are asked for by libc, since rustix has only those of processes.
 #![allow(unsafe_code)]
@@ -19,9 +20,9 @@ fn whole(kind: libc::c_int) -> libc::flock {
     }
 }
 
-/// Whether someone else has a write lock. Takes none, so that it keeps no writer from starting.
+/// Whether someone else has a lock. Takes none, so that it keeps no writer from starting.
 pub(super) fn is_locked(file: &File) -> io::Result<bool> {
-    let mut lock = whole(libc::F_RDLCK);
+    let mut lock = whole(libc::F_WRLCK);
     // SAFETY: the call writes to a lock, which is there.
     match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) } {
         -1 => Err(io::Error::last_os_error()),

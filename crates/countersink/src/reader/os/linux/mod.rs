@@ -20,8 +20,7 @@ pub(in crate::reader) use life::{boot, life};
 
 /// `CLOCK_MONOTONIC`.
 pub(in crate::reader) fn monotonic() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Duration::try_from(now).unwrap_or_default()
+    Duration::from_nanos(crate::os::monotonic_time())
 }
 
 /// Whether an error means that what is read is not there any more.
