@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use countersink::clock::{self, Source};
-use countersink::reader::{Region, Snapshot, Value};
+use countersink::reader::{Pruned, Region, Snapshot, State, Value};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::child::{Act, Child, Outcome, listen, tell};
@@ -307,4 +307,33 @@ fn a_region_in_a_file_can_be_joined() {
     assert_eq!(outcome.value("place"), "region of another process");
     maker.say("done");
     assert_eq!(maker.finish().number("sum"), 2 * TOTAL);
+}
+
+/// Whoever joined a file keeps it alive, also when its maker is dead.
+#[test]
+fn a_file_is_alive_while_anyone_counts_in_it() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let directory = temporary.path().join("regions");
+    let mut maker = Child::new("join::file")
+        .env("COUNTERSINK_DIR", &directory)
+        .start();
+    maker.hear("home");
+    let files = countersink::reader::files_in(&directory).expect("made");
+    let path = files[0].path.clone();
+    let mut joiner = Child::new("join::file")
+        .env("COUNTERSINK_REGION", &path)
+        .start();
+    joiner.hear("home");
+    let state = || Region::open_file(&path).expect("a region").state();
+    let prune = || countersink::reader::prune(&directory).expect("ours");
+
+    maker.kill();
+    maker.end();
+    assert_eq!(state(), State::Alive);
+    assert!(matches!(&prune()[..], [Pruned::Alive(_)]));
+    joiner.kill();
+    joiner.end();
+    assert_eq!(state(), State::Dead);
+    assert!(matches!(&prune()[..], [Pruned::Removed(_)]));
+    assert!(!path.exists());
 }
