@@ -2,8 +2,6 @@
 
 use countersink_percpu::{STRIDE, WORDS};
 
-use crate::bits;
-
 /// The first bytes of a region.
 pub(crate) const MAGIC: [u8; 8] = *b"CSINKREG";
 /// The version of the format.
@@ -144,9 +142,9 @@ pub(crate) const fn buckets(grouping: u32) -> usize {
 
 /// The bucket of a value.
 #[inline(always)]
-pub(crate) fn bucket(grouping: u32, value: u64) -> usize {
+pub(crate) const fn bucket(grouping: u32, value: u64) -> usize {
     // The values with a bucket each look as if their highest bit were that of 2^(g+1) - 1.
-    let highest = bits::highest(value | (1 << grouping));
+    let highest = 63 - (value | (1 << grouping)).leading_zeros();
     let row = highest - grouping;
     // Rows above the first begin 2^g buckets after each other; the value's top bit is bit g of the
     // shifted value, so it adds the 2^g that the first row has more.

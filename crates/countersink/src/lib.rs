@@ -30,7 +30,6 @@
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("countersink needs 64-bit atomic operations");
 
-mod bits;
 pub mod clock;
 mod counter;
 mod family;
