@@ -101,6 +101,7 @@ class Region:
             "library": "%d.%d.%d" % (library >> 16, library >> 8 & 255, library & 255),
             "mechanism": MECHANISMS.get(self.u32(36), "unknown"),
             "why": self.text(256, 192),
+            "hindrance": self.text(448, 128),
             "cpus": self.cpus,
             "ticks_per_second": self.u64(1056),
             "resets": self.u64(1040),
@@ -380,4 +381,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os._exit(0)  # whoever reads has had enough

@@ -120,6 +120,14 @@ fn first_now() -> Moment {
     now()
 }
 
+/// Ticks of this process's spans in nanoseconds, rounded: those of histograms of
+/// [`Span::read`](crate::Span::read), and differences of [`Moment`]s.
+pub fn in_nanoseconds(ticks: u64) -> u64 {
+    let rate = crate::region::existing().map_or(0, crate::region::Region::ticks_per_second);
+    let rate = if rate == 0 { ticks_per_second() } else { rate };
+    nanoseconds(ticks, rate)
+}
+
 /// The ticks, now, of the clock with this number; `None` if this process does not have it.
 pub(crate) fn ticks_of(code: u32) -> Option<u64> {
     match code {

@@ -24,15 +24,19 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A counter with a name: `[a-zA-Z_:][a-zA-Z0-9_:]*`. Another counter of the same name is the
-    /// same counter. Where a name cannot be had, it counts privately; see [`home`](Self::home).
+    /// A counter with a name: `[a-zA-Z_:][a-zA-Z0-9_:]*`, at most 255 bytes, and with its labels at most 448.
+    ///
+    /// Another counter of the same name is the same counter. When the last one of a name is dropped, what it
+    /// counted is gone: keep it in a `static`. Where a name cannot be had, it counts privately: one that is
+    /// none, one that something of another kind, unit, grouping power or sum has, or for want of room; see
+    /// [`home`](Self::home).
     pub const fn new(name: &'static str) -> Self {
         Counter {
             core: Core::new(Kind::Counter, name, 0),
         }
     }
 
-    /// Says what it counts.
+    /// Says what it counts. Cut off where name, labels and this together are more than 448 bytes.
     pub const fn help(mut self, help: &'static str) -> Self {
         self.core.help = help;
         self
@@ -82,14 +86,15 @@ impl Counter {
         self.core.word(0).map_or(0, |word| values::sum(&word))
     }
 
-    /// The value, which begins at 0 again: what others add meanwhile is in this value or in the next.
+    /// The value, which begins at 0 again: what others add meanwhile is in this value or in the next. As
+    /// [`sum`](Self::sum), and a compare-exchange.
     pub fn take(&self) -> u64 {
         let taken = self.core.word(0).map_or(0, |word| word.replace(0));
         self.core.note_reset();
         taken
     }
 
-    /// Where it counts. Registers it, if nothing has.
+    /// Where it counts. Registers it, if nothing has: microseconds.
     pub fn home(&self) -> Home {
         self.core.home()
     }

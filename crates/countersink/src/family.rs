@@ -29,7 +29,7 @@ pub trait Metric: Sized {
 /// assert_eq!(REQUESTS.with(["GET", "200"]).sum(), 1);
 /// ```
 ///
-/// Looking one up takes a lock and compares texts, so it is no work for a hot path or a signal handler.
+/// Looking one up writes the labels, takes a lock and compares texts, so it is no work for a hot path or a signal handler.
 /// Metrics live until they are [removed](Self::remove) and the last handle is gone, in all processes
 /// that share the region; one that is made again sooner goes on where it was, and so does one whose process
 /// has forked while it had it, since the child may count in it still. Every one takes an entry of the region, so

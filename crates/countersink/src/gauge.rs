@@ -11,6 +11,9 @@ use crate::values;
 /// What went up and what went down are kept apart, so that a reader who looks while others count never
 /// sees a value far from any that there was.
 ///
+/// Counting costs what a [`Counter`](crate::Counter) costs; reading, loads of three words for each possible
+/// CPU. What a process that was killed had counted up stays up.
+///
 /// ```
 /// use countersink::Gauge;
 ///

@@ -23,6 +23,8 @@ use crate::counter::Counter;
 /// assert_eq!(CACHE.read(), [("cache_hit", 1), ("cache_miss", 2)]);
 /// ```
 ///
+/// Each event has a doc comment, whose first line is its help text.
+///
 /// `when (…)` after the group's name takes what `cfg` takes. Where it does not hold, events are of no
 /// size and counting is no code:
 ///
@@ -170,6 +172,11 @@ impl NoEvent {
     #[inline(always)]
     pub fn take(&self) -> u64 {
         0
+    }
+
+    /// Nowhere, as it is switched off.
+    pub fn home(&self) -> crate::Home {
+        crate::Home::Private("switched off")
     }
 }
 

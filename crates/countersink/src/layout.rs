@@ -58,6 +58,8 @@ pub(crate) mod header {
     pub(crate) const PROGRAM_LENGTH: usize = 64;
     pub(crate) const REASON: usize = 256;
     pub(crate) const REASON_LENGTH: usize = 192;
+    pub(crate) const HINDRANCE: usize = 448;
+    pub(crate) const HINDRANCE_LENGTH: usize = 128;
 
     pub(crate) const ENTRIES_USED: usize = 1024;
     pub(crate) const WORDS_USED: usize = 1032;

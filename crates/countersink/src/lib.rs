@@ -16,10 +16,14 @@
 //! # assert_eq!((REQUESTS.sum(), ANSWER.read().events), (1, 1));
 //! ```
 //!
-//! The first use of any metric makes the process's *region*, a memfd that `countersink show PID` reads;
-//! [`region`] says where else it may be. Children that are forked share it. The program never fails because of its metrics: where
-//! something cannot be had they count in private memory, and [`region::status`] and each metric's
-//! `home()` say so.
+//! The first use of any metric makes the process's *region*, a memfd that `countersink show PID` reads; with
+//! `COUNTERSINK_DIR` or `COUNTERSINK_REGION` in the environment, or with [`region::configure`], it is elsewhere.
+//! The program never fails because of its metrics: where something cannot be had they count in private memory, and
+//! [`region::status`] and each metric's `home()` say so.
+//!
+//! **Children that are forked share the region that their parent has by then.** A prefork server whose parent
+//! counts nothing calls [`region::status`] before it forks; otherwise each worker makes a region of its own,
+//! which is gone when the worker is.
 //!
 //! - [`Counter`], [`Gauge`], [`Span`], [`Histogram`]: what can be counted;
 //! - [`event_group!`]: counters that are declared together;

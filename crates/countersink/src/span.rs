@@ -85,8 +85,9 @@ impl Span {
         }
     }
 
+    /// The same, and the bytes that it handled.
     #[inline(always)]
-    fn record_bytes(&self, started: Moment, stopped: Moment, bytes: u64) {
+    pub fn record_bytes(&self, started: Moment, stopped: Moment, bytes: u64) {
         let Some(ended) = self.end(started, stopped) else {
             return;
         };
@@ -159,7 +160,8 @@ impl Span {
         self.core.block()
     }
 
-    /// What was recorded; times in nanoseconds, but for the histogram's.
+    /// What was recorded; times in nanoseconds, but for the histogram's, which are ticks:
+    /// [`clock::in_nanoseconds`] converts them. Loads for each word, bucket and possible CPU.
     pub fn read(&self) -> reader::Span {
         self.values(Then::Leave)
     }

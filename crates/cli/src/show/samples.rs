@@ -27,6 +27,7 @@ pub(crate) fn info() -> Info {
         library: [0, 1, 0],
         mechanism: Mechanism::Rseq,
         mechanism_reason: "restartable sequences, registered by the C library".to_owned(),
+        hindrance: String::new(),
         kind: Kind::Memfd,
         cpus: 2,
         entries: 1024,

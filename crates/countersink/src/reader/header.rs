@@ -168,6 +168,7 @@ fn info(fields: Fields<'_>, layout: Layout) -> Result<Info, String> {
             other => return Err(format!("mechanism {other} is not known")),
         },
         mechanism_reason: fields.text(header::REASON, header::REASON_LENGTH),
+        hindrance: fields.text(header::HINDRANCE, header::HINDRANCE_LENGTH),
         kind: match fields.u32(header::KIND) {
             1 => Kind::Memfd,
             2 => Kind::File,

@@ -23,6 +23,8 @@ pub struct Info {
     pub mechanism: Mechanism,
     /// The mechanism and why, as a sentence.
     pub mechanism_reason: String,
+    /// Why the region is not where its program wanted it, a phrase; empty if it is.
+    pub hindrance: String,
     /// Memory that vanishes, or a file.
     pub kind: Kind,
     /// CPU lanes.

@@ -144,6 +144,7 @@ impl Builder {
         }
         self.put(header::PROGRAM, b"program");
         self.put(header::REASON, b"because");
+        self.put(header::HINDRANCE, b"full");
     }
 
     pub(super) fn put(&mut self, at: usize, bytes: &[u8]) {

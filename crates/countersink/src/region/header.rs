@@ -83,6 +83,9 @@ impl Region {
         self.put_bytes(header::PROGRAM, &identity.program);
         let reason = Text::<{ header::REASON_LENGTH }>::of(format_args!("{choice}"));
         self.put_bytes(header::REASON, reason.padded());
+        let hindrance =
+            Text::<{ header::HINDRANCE_LENGTH }>::of(format_args!("{}", self.hindrance));
+        self.put_bytes(header::HINDRANCE, hindrance.padded());
         // Release: whoever sees this sees all of the above.
         self.u32(header::READY as u64).store(1, Release);
     }

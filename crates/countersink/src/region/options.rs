@@ -15,8 +15,8 @@ use crate::os::{self, Backing, Hindrance, Memory};
 
 /// Where a region is to be, and how large.
 ///
-/// Without it: as the environment says, else a memfd. `COUNTERSINK_REGION` names a region to join, such
-/// as `/proc/PID/fd/N`; `COUNTERSINK_DIR` a directory in which to make a file.
+/// In the environment, `COUNTERSINK_REGION` names a region to join, such as `/proc/PID/fd/N`, which comes
+/// before these options; `COUNTERSINK_DIR` a directory in which to make a file, which comes after. Without any of them: a memfd.
 ///
 /// Sizes are upper limits: less is taken where resource limits demand it. Memory is used for what was
 /// touched only, except in a file, which has its full size from the start.
@@ -26,7 +26,8 @@ pub struct Options {
     /// directory is made if it is missing; it must be ours and closed to others (0700). Not a network
     /// file system; stores to a file on a disk can stall for hundreds of milliseconds, so prefer tmpfs.
     pub directory: Option<PathBuf>,
-    /// Room for so many metrics: 128 to 65,536. By default 65,536, or 16,384 in a file.
+    /// Room for so many metrics: up to 65,536, in steps of 128; what is between is rounded up. By
+    /// default 65,536, or 16,384 in a file.
     pub metrics: Option<u32>,
     /// Room for so many segments of 8,192 words: 1 to 256. By default 64, or 4 in a file.
     pub segments: Option<u32>,
@@ -40,7 +41,7 @@ pub enum OptionsError {
     #[error("the region is there already, or its options are")]
     TooLate,
     /// No region can have so many metrics or segments.
-    #[error("a region has room for 128 to 65,536 metrics and 1 to 256 segments")]
+    #[error("a region has room for at most 65,536 metrics and 1 to 256 segments")]
     Size,
     /// The directory's name contains a zero byte.
     #[error("the directory's name contains a zero byte")]
@@ -245,19 +246,29 @@ pub fn status() -> Status {
     }
 }
 
-/// A hindrance as a sentence; empty if there is none.
+/// A hindrance as a phrase, with what the system calls the error; empty if there is none.
 pub(crate) fn hindrance_text(hindrance: Hindrance) -> String {
     match hindrance {
-        Hindrance::None => String::new(),
         Hindrance::Error(error) => std::io::Error::from_raw_os_error(error).to_string(),
-        Hindrance::Limit => "a resource limit leaves no room for a region".to_owned(),
-        Hindrance::Directory => {
-            "the directory is not a directory of ours that is closed to others".to_owned()
-        }
-        Hindrance::NotJoined => {
-            "what COUNTERSINK_REGION names is not a region that this program can use".to_owned()
-        }
-        Hindrance::System => "this system has no memory that others can read".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The same without allocating, for the header.
+impl fmt::Display for Hindrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Hindrance::None => "",
+            Hindrance::Error(error) => return write!(f, "the system refused: error {error}"),
+            Hindrance::Limit => "a resource limit leaves no room for a region",
+            Hindrance::Directory => {
+                "the directory is not a directory of ours that is closed to others"
+            }
+            Hindrance::NotJoined => {
+                "what COUNTERSINK_REGION names is not a region that this program can use"
+            }
+            Hindrance::System => "this system has no memory that others can read",
+        })
     }
 }
 

@@ -19,8 +19,11 @@ fn a_header_is_read() {
     assert_eq!((info.pid, info.library), (4711, [1, 2, 3]));
     assert_eq!((info.mechanism, info.kind), (Mechanism::Rseq, Kind::Memfd));
     assert_eq!(
-        (info.program.as_str(), info.mechanism_reason.as_str()),
-        ("program", "because")
+        (
+            info.program.as_str(),
+            format!("{}, {}", info.mechanism_reason, info.hindrance).as_str()
+        ),
+        ("program", "because, full")
     );
     assert_eq!((info.cpus, info.entries, info.segments), (2, 128, 2));
     let snapshot = region.snapshot().expect("a snapshot");
