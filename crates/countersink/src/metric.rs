@@ -173,10 +173,14 @@ impl<const N: usize> Core<N> {
                 words
             }
             // Somebody else is publishing words of another kind.
-            Err(words) => {
-                release(home, granted.entry);
-                self.cell.slots().unwrap_or(words)
-            }
+            Err(words) => match self.cell.slots() {
+                Some(theirs) => {
+                    release(home, granted.entry);
+                    theirs
+                }
+                // Kept, since it is counted in now; it is not found again.
+                None => words,
+            },
         }
     }
 

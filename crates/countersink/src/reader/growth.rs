@@ -85,7 +85,7 @@ fn since(earlier: &Metric, later: &Metric) -> Growth {
     if known && !is_same(&metric.value, &counted) {
         reset = true;
         metric.value = counted;
-    } else if is_less(&later.value, &earlier.value) {
+    } else if is_less(&later.value, &earlier.value) && !(known && has_wrapped(earlier, later)) {
         // Reset; or there were several equal entries, and one of them is gone.
         reset = true;
         metric.value = later.value.clone();
@@ -123,6 +123,16 @@ fn is_less(later: &Value, earlier: &Value) -> bool {
         (Value::Counter(later), Value::Counter(earlier)) => later < earlier,
         (Value::Span(later), Value::Span(earlier)) => later.events < earlier.events,
         (Value::Histogram(later), Value::Histogram(earlier)) => later.count() < earlier.count(),
+        _ => false,
+    }
+}
+
+/// Whether a counter has come to the end of 64 bits: it is less than before, by nearly all there are.
+fn has_wrapped(earlier: &Metric, later: &Metric) -> bool {
+    match (&earlier.value, &later.value) {
+        (Value::Counter(earlier), Value::Counter(later)) => {
+            !later.wrapping_sub(*earlier).cast_signed().is_negative()
+        }
         _ => false,
     }
 }

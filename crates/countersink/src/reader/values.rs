@@ -9,7 +9,7 @@ use super::words::{FIRST_CPU, Reading};
 use crate::layout::{histogram, span};
 
 /// The most values of single lanes in a snapshot, a histogram's buckets counted each.
-const MOST_LANE_VALUES: usize = 4 << 20;
+const MOST_LANE_VALUES: usize = 1 << 20;
 
 /// Makes values of what was read, sorted by name and labels, equal metrics added up.
 pub(super) fn metrics(

@@ -27,7 +27,7 @@ const MOST_BYTES: u64 = 4 << 30;
 const LEAST_BYTES: u64 = 4096;
 /// The most words, over all lanes, of metrics that are read together, unless it is a single one.
 const WORDS_TOGETHER: u64 = 4 << 20;
-/// The most words that are kept at once.
+/// The most words that are kept for one snapshot.
 const MOST_WORDS: usize = 16 << 20;
 
 /// A metric's words in the lanes where they are not all zero.
@@ -92,6 +92,8 @@ pub(super) struct Reader<'a> {
     source: &'a dyn Source,
     layout: Layout,
     bytes_left: u64,
+    /// How many words are kept by now.
+    kept: usize,
     buffer: Vec<u8>,
 }
 
@@ -101,6 +103,7 @@ impl<'a> Reader<'a> {
             source,
             layout,
             bytes_left: MOST_BYTES,
+            kept: 0,
             buffer: vec![0; UNIT as usize],
         }
     }
@@ -317,7 +320,6 @@ impl Reader<'_> {
             self.layout.segments_offset() + u64::from(segment) * self.layout.segment_size();
         // Up to here, this sweep has seen nothing but zeros.
         let mut data = 0;
-        let mut kept = 0;
         for lane in lanes {
             let lane_offset = segment_offset + u64::from(*lane) * UNIT;
             let (from, to) = (lane_offset + start as u64, lane_offset + end as u64);
@@ -343,8 +345,8 @@ impl Reader<'_> {
                     *found = Err(Missing::NotThere);
                 } else if let Some(bytes) = self.buffer.get(bytes) {
                     lanes.push(*lane, bytes);
-                    kept += lanes.words.len() - before;
-                    if kept > MOST_WORDS {
+                    self.kept += lanes.words.len() - before;
+                    if self.kept > MOST_WORDS {
                         *found = Err(Missing::TooMuch);
                     }
                 }

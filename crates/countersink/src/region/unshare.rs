@@ -82,8 +82,11 @@ impl Region {
             return false;
         }
         let new = Region::new(*memory, self.mechanism, os::Hindrance::None);
-        for offset in (0..bytes).step_by(8) {
-            let value = self.u64(offset).load(Relaxed);
+        // From the end: an entry that another process completes meanwhile, and that is seen, must be among
+        // those that the header says are handed out. Acquire keeps the loads in this order.
+        for word in (0..bytes / 8).rev() {
+            let offset = 8 * word;
+            let value = self.u64(offset).load(Acquire);
             // Untouched pages stay untouched.
             if value != 0 {
                 new.u64(offset).store(value, Relaxed);

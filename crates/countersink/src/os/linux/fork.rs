@@ -2,7 +2,7 @@
 //! be used for anything else. And keeping forks from happening while locks are held.
 #![allow(unsafe_code)]
 
-use core::cell::Cell;
+use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -34,31 +34,65 @@ pub(crate) fn forks() -> u32 {
 
 /// Held while a lock may be held that a child needs, so that no fork happens then: the child would find
 /// it taken, by a thread that it does not have.
-pub(crate) struct Gate(
-    #[expect(dead_code, reason = "held, not used")] RwLockReadGuard<'static, ()>,
-);
+///
+/// A handler may fork that interrupted whoever holds the gate; then the child has the thread that holds the
+/// lock, and nothing is waited for. And functions that others run at a fork may come here, on the thread that forks.
+pub(crate) struct Gate(Option<RwLockReadGuard<'static, ()>>);
 
 /// Nothing panics with it held.
 static GATE: RwLock<()> = RwLock::new(());
 
 thread_local! {
-    /// What the thread that forks holds meanwhile.
-    static CLOSED: Cell<Option<RwLockWriteGuard<'static, ()>>> = const { Cell::new(None) };
+    /// How many gates this thread holds. Both need no destructor, so that they allocate nothing.
+    static HELD: Cell<u32> = const { Cell::new(0) };
+    /// Whether this thread is forking.
+    static FORKING: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Gate {
-    /// Waits for a fork to end that is under way.
+    /// Waits for a fork to end that is under way on another thread.
     pub(crate) fn enter() -> Self {
-        Gate(GATE.read().unwrap_or_else(PoisonError::into_inner))
+        if FORKING.get() {
+            return Gate(None);
+        }
+        // Before the lock: a handler in between must not wait for it.
+        HELD.set(HELD.get() + 1);
+        Gate(Some(GATE.read().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
+impl Drop for Gate {
+    fn drop(&mut self) {
+        if let Some(guard) = self.0.take() {
+            drop(guard);
+            HELD.set(HELD.get() - 1);
+        }
+    }
+}
+
+/// What the thread that forks holds meanwhile: written by whoever has just taken the lock, and by
+/// nobody else until it is given back.
+struct Closed(UnsafeCell<Option<RwLockWriteGuard<'static, ()>>>);
+
+// SAFETY: as it says.
+unsafe impl Sync for Closed {}
+
+static CLOSED: Closed = Closed(UnsafeCell::new(None));
+
 fn close() {
+    if HELD.get() > 0 || FORKING.get() {
+        return;
+    }
     let guard = GATE.write().unwrap_or_else(PoisonError::into_inner);
-    // A thread that forks in its last destructors has no place to keep it.
-    let _ = CLOSED.try_with(|closed| closed.set(Some(guard)));
+    FORKING.set(true);
+    // SAFETY: this thread has the lock.
+    unsafe { *CLOSED.0.get() = Some(guard) };
 }
 
 fn open() {
-    let _ = CLOSED.try_with(Cell::take);
+    if FORKING.replace(false) {
+        // SAFETY: this thread, or in the child its copy, has had the lock since close().
+        let guard = unsafe { (*CLOSED.0.get()).take() };
+        drop(guard);
+    }
 }

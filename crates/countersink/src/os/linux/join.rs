@@ -5,8 +5,8 @@ use core::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 
 use rustix::fs::{
-    CWD, FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat, fcntl_get_seals, fstat, memfd_create,
-    openat,
+    CWD, FallocateFlags, FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat, fallocate,
+    fcntl_get_seals, fstat, memfd_create, openat,
 };
 use rustix::io::{Errno, pread};
 use rustix::process::geteuid;
@@ -43,6 +43,8 @@ pub(crate) fn join(path: &CStr) -> Result<Memory, Hindrance> {
         return Err(Hindrance::NotJoined);
     }
     if backing == Backing::File {
+        // A hole that cannot be filled later is a deadly signal; here it is an error.
+        fallocate(&fd, FallocateFlags::empty(), 0, layout.size()).map_err(error)?;
         // Where locks are refused, the file is found dead when its maker is.
         let _ = super::file::lock(&fd);
     }

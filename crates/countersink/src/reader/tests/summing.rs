@@ -401,6 +401,16 @@ fn another_generation_is_another_metric() {
 }
 
 #[test]
+fn a_counter_that_wraps_has_grown() {
+    let mut before = Builder::new();
+    before.entry(&counter("a", 0));
+    before.words(CPU, 0, &[u64::MAX - 5]);
+    let mut after = before.clone();
+    after.words(CPU, 0, &[4]);
+    assert_eq!(grown(&before, &after), (Value::Counter(10), false, false));
+}
+
+#[test]
 fn growth_of_spans_and_gauges() {
     let mut before = Builder::new();
     before.entry(&span("a", 0, true));

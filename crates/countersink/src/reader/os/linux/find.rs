@@ -296,23 +296,6 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_file_is_opened_by_its_name() {
-        use std::os::unix::fs::MetadataExt;
-
-        let processes = Processes::new();
-        let path = processes.file("x.countersink", &builder().bytes);
-        let inode = fs::metadata(&path).expect("a file").ino();
-        let maps = |inode: u64| format!("1000-2000 rw-s 0 ff:ff {inode} {}\n", path.display());
-        processes.add(7, None, &maps(inode));
-        let regions = processes.regions(7).expect("a region");
-        assert_eq!((regions.len(), value(&regions[0])), (1, 5));
-        assert_eq!(regions[0].state(), State::Dead);
-        // Another file has the name now.
-        processes.add(8, None, &maps(inode + 1));
-        assert!(processes.regions(8).is_err());
-    }
-
-    #[test]
     fn a_process_that_is_gone_is_dead() {
         let processes = Processes::new();
         let builder = builder();

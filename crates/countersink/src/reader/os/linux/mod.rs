@@ -6,6 +6,7 @@ mod find;
 mod life;
 mod lock;
 mod maps;
+mod mounts;
 mod process;
 
 use std::io;

@@ -3,17 +3,18 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{CWD, MemfdFlags, OFlags, Stat, fstat, memfd_create};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, memfd_create, openat};
 
 use super::file::{Holder, Memory, id, look_at, opened, reopen};
 use super::life::Process;
 use super::maps::{self, Line};
+use super::mounts;
 use crate::reader::source::Pieces;
 use crate::reader::{OpenError, Region};
 
@@ -97,14 +98,12 @@ impl Candidate {
         if let Some(at) = self.lines.first().and_then(|line| seen(line.id)) {
             return Err(Refused::Seen(at));
         }
+        self.check_file_system(process, origin)?;
         let (place, stat) = match look_at(CWD, &self.link, OFlags::empty(), origin) {
             Ok(found) => found,
             // Links to mapped files can be followed by few; the memory can be read by more.
             Err(OpenError::Open { error, .. }) if !self.lines.is_empty() => {
-                match self.look_at_name(origin) {
-                    Some(found) => found,
-                    None => return self.open_memory(process, origin, error),
-                }
+                return self.open_memory(process, origin, error);
             }
             Err(error) => return Err(error.into()),
         };
@@ -135,13 +134,29 @@ impl Candidate {
         }
     }
 
-    /// A mapped region file by its name, if that still leads to it.
-    fn look_at_name(&self, origin: &str) -> Option<(OwnedFd, Stat)> {
-        let line = self.lines.first().filter(|_| !self.is_memfd)?;
-        let path = Path::new(OsStr::from_bytes(&line.name));
-        let found = look_at(CWD, path, OFlags::NOFOLLOW, origin).ok()?;
-        // The devices differ on some file systems.
-        (found.1.st_ino == line.id.1).then_some(found)
+    /// Whether what a link leads to can be looked at without asking a file system that may never answer, as
+    /// one of another user's, or a server's that is gone.
+    fn check_file_system(&self, process: &Process, origin: &str) -> Result<(), OpenError> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let Ok(place) = openat(CWD, &self.link, flags, Mode::empty()) else {
+            return Ok(());
+        };
+        let tables = [
+            process.directory.join("mountinfo"),
+            PathBuf::from("/proc/self/mountinfo"),
+        ];
+        match mounts::file_system(place.as_raw_fd(), &tables) {
+            Some(kind) if mounts::answers(&kind) => Ok(()),
+            // Memfds are on a mount of the kernel's own.
+            None if memfd_device() == mounts::cached_device(&place) => Ok(()),
+            kind => Err(OpenError::Open {
+                origin: origin.to_owned(),
+                error: io::Error::other(format!(
+                    "it lies on a file system that may never answer ({})",
+                    kind.as_deref().unwrap_or("not known here")
+                )),
+            }),
+        }
     }
 
     /// The region in the process's memory.
