@@ -2,11 +2,12 @@
 //!
 //! ```sh
 //! cargo run --example demo
-//! cargo run -- show demo --watch     # in another terminal
+//! cargo run -- show demo --watch     # in another terminal, or with the demo in the background
 //! ```
 //!
-//! `demo` counts until standard input is closed or a line comes in; `demo ROUNDS` counts so many rounds in
-//! each of two threads, and then waits for that. It says `ready` once there is something to see.
+//! `demo` counts until it is killed, as by Ctrl-C. `demo until-closed` counts until standard input is closed
+//! or a line comes in; `demo ROUNDS` counts so many rounds in each of two threads, and then waits for that.
+//! It says `ready` once there is something to see.
 
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
@@ -50,11 +51,13 @@ const COUNTING: usize = 2;
 static STOP: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
-    let rounds = match std::env::args().nth(1).map(|text| text.parse()) {
-        None => None,
-        Some(Ok(rounds)) => Some(rounds),
-        Some(Err(_)) => {
-            eprintln!("usage: demo [ROUNDS]");
+    let argument = std::env::args().nth(1);
+    let (rounds, ends) = match argument.as_deref().map(|text| (text, text.parse())) {
+        None => (None, false),
+        Some(("until-closed", _)) => (None, true),
+        Some((_, Ok(rounds))) => (Some(rounds), true),
+        Some((_, Err(_))) => {
+            eprintln!("usage: demo [ROUNDS | until-closed]");
             return ExitCode::from(2);
         }
     };
@@ -68,8 +71,10 @@ fn main() -> ExitCode {
         println!("ready");
         // Whoever started this may have gone away.
         let _ = io::stdout().flush();
-        let _ = io::stdin().lock().read_line(&mut String::new());
-        STOP.store(true, Ordering::Relaxed);
+        if ends {
+            let _ = io::stdin().lock().read_line(&mut String::new());
+            STOP.store(true, Ordering::Relaxed);
+        }
     });
     ExitCode::SUCCESS
 }

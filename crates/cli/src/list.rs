@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use countersink::reader::{OpenError, Region, files_in, find};
+use countersink::reader::{Kind, OpenError, Region, files_in, find};
 use serde::Serialize;
 
 use crate::output::print;
@@ -50,6 +50,7 @@ struct Row {
     kind: &'static str,
     mechanism: &'static str,
     metrics: usize,
+    /// The region file.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<PathBuf>,
 }
@@ -78,7 +79,12 @@ fn look(options: &Options) -> anyhow::Result<Document> {
     let mut seen = Vec::new();
     for sighting in found.regions {
         seen.extend(sighting.region.as_ref().ok().and_then(Region::id));
-        document.add(sighting.pids, None, sighting.region);
+        let region = sighting.region;
+        let path = region
+            .as_ref()
+            .ok()
+            .and_then(|r| file_of(&sighting.pids, r));
+        document.add(sighting.pids, path, region);
     }
     if let Some(directory) = target::directory(options.dir.as_deref()) {
         for file in files_in(&directory)? {
@@ -89,6 +95,27 @@ fn look(options: &Options) -> anyhow::Result<Document> {
         }
     }
     Ok(document)
+}
+
+/// Where a live region's file is, as its processes see it; `None` for memory, and for a file that was
+/// removed.
+fn file_of(pids: &[u32], region: &Region) -> Option<PathBuf> {
+    let (Kind::File, Some((_, inode))) = (region.info().kind, region.id()) else {
+        return None;
+    };
+    let inode = inode.to_string();
+    let of_process = |pid: &u32| {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        // Addresses, permissions, offset, device, inode, then the path, which may have spaces.
+        let path = maps.lines().find_map(|line| {
+            let is_it = line.split_whitespace().nth(4) == Some(&inode);
+            is_it
+                .then(|| line.find('/').and_then(|at| line.get(at..)))
+                .flatten()
+        })?;
+        (path.ends_with(".countersink")).then(|| PathBuf::from(path))
+    };
+    pids.iter().find_map(of_process)
 }
 
 impl Document {

@@ -1,6 +1,6 @@
 //! What metrics are called, and how they are chosen.
 
-use countersink::reader::{Metric, escape};
+use countersink::reader::{Metric, escape, full_name};
 
 /// A text from a region, fit for a terminal whoever wrote it.
 pub(crate) fn escaped(text: &str) -> String {
@@ -9,16 +9,7 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// A metric's name with its labels, fit for a terminal.
 pub(crate) fn of(metric: &Metric) -> String {
-    if metric.labels.is_empty() {
-        return escaped(&metric.name);
-    }
-    let labels = metric.labels.iter().map(|(name, value)| {
-        // As in the exposition formats, so that a quote in a value does not end it.
-        let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-        format!("{}=\"{}\"", escaped(name), escaped(&value))
-    });
-    let labels: Vec<String> = labels.collect();
-    format!("{}{{{}}}", escaped(&metric.name), labels.join(","))
+    full_name(&metric.name, &metric.labels)
 }
 
 /// What a user types to choose metrics: with `*` or `?` a pattern for the whole name, else a part of it.

@@ -1,6 +1,6 @@
 //! `countersink reset`: makes metrics begin at 0 again, and prints what they held.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::bail;
 use clap::Args;
@@ -15,6 +15,9 @@ use crate::target::{self, Target};
 
 /// What is said below the options.
 const HELP: &str = "\
+Gauges are left alone. One member of a family is named as `show` prints it, in quotes for the\n\
+shell: 'requests{method=\"GET\"}'. The plain name means all its members.\n\
+\n\
 Nothing is lost: what is counted meanwhile is in what is printed, or is kept. The owner of the\n\
 program and root may reset.";
 
@@ -23,9 +26,12 @@ program and root may reset.";
 #[command(after_help = HELP)]
 pub(crate) struct Options {
     /// A pid, a program's name or a region file
+    ///
+    /// Digits are always a pid. A program's name is the 15 bytes of it that the kernel keeps, or all of it.
+    /// What has a `/` is a file.
     target: String,
 
-    /// Metrics or groups, with * and ? as patterns; all metrics, if none is named
+    /// Metrics, with or without labels, or groups; * and ? make patterns. All metrics, if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -60,12 +66,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     for target in &targets {
         snapshots.push(target.region.snapshot()?);
     }
-    let there: BTreeSet<&str> = snapshots.iter().flat_map(all_names).collect();
+    let mut there = Names::new();
+    for (name, can_be_reset) in snapshots.iter().flat_map(all_names) {
+        *there.entry(name).or_default() |= can_be_reset;
+    }
     let wanted = expand(&options.names, &there)?;
     let mut taken = Vec::with_capacity(targets.len());
     for (target, snapshot) in targets.iter().zip(&snapshots) {
-        let has: BTreeSet<&str> = all_names(snapshot).collect();
-        let names: Vec<&str> = wanted.intersection(&has).copied().collect();
+        let has: BTreeSet<String> = all_names(snapshot).map(|(name, _)| name).collect();
+        let names = wanted.iter().copied().filter(|name| has.contains(*name));
+        let names: Vec<&str> = names.collect();
         // No names at all would mean all of them.
         if names.is_empty() && !options.names.is_empty() {
             taken.push(Vec::new());
@@ -78,6 +88,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
 /// Several regions of one process are fine: it has several versions of the library.
 fn refuse_several(asked: &str, targets: &[Target]) -> anyhow::Result<()> {
+    if asked.parse::<u32>().is_ok() {
+        return Ok(());
+    }
     let first = targets.first().map(|target| &target.pids);
     let one = targets.iter().all(|target| Some(&target.pids) == first);
     if targets.len() > 1 && (!one || first.is_some_and(Vec::is_empty)) {
@@ -91,30 +104,50 @@ fn refuse_several(asked: &str, targets: &[Target]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names of metrics and of groups.
-fn all_names(snapshot: &Snapshot) -> impl Iterator<Item = &str> {
-    let groups = snapshot.metrics.iter().filter_map(|m| m.group.as_deref());
-    let names = snapshot.metrics.iter().map(|m| m.name.as_str());
-    names.chain(groups)
+/// Names, and whether anything of that name can be reset.
+type Names = BTreeMap<String, bool>;
+
+/// Names of metrics, without and with labels, and of groups.
+fn all_names(snapshot: &Snapshot) -> impl Iterator<Item = (String, bool)> {
+    snapshot.metrics.iter().flat_map(|metric| {
+        let can_be_reset = !matches!(metric.value, Value::Gauge(_));
+        let names = [
+            Some(metric.name.clone()),
+            (!metric.labels.is_empty()).then(|| names::of(metric)),
+            metric.group.clone(),
+        ];
+        let names = names.into_iter().flatten();
+        names.map(move |name| (name, can_be_reset))
+    })
 }
 
 /// The names that were asked for, patterns replaced by what they fit.
-fn expand<'a>(asked: &[String], there: &BTreeSet<&'a str>) -> anyhow::Result<BTreeSet<&'a str>> {
+fn expand<'a>(asked: &[String], there: &'a Names) -> anyhow::Result<BTreeSet<&'a str>> {
     let mut wanted = BTreeSet::new();
     for name in asked {
-        let fits = |candidate: &&&str| match is_pattern(name) {
-            true => matches(name, candidate),
-            false => name == **candidate,
-        };
-        let fitting: Vec<&str> = there.iter().filter(fits).copied().collect();
-        if fitting.is_empty() {
+        if let Some((known, _)) = there.get_key_value(name) {
+            wanted.insert(known.as_str());
+            continue;
+        }
+        let fits = |(candidate, _): &(&String, &bool)| is_pattern(name) && matches(name, candidate);
+        let fitting: Vec<(&String, &bool)> = there.iter().filter(fits).collect();
+        // Patterns pass over gauges.
+        let can_be = fitting.iter().filter(|(_, can_be_reset)| **can_be_reset);
+        let can_be: Vec<&str> = can_be.map(|(name, _)| name.as_str()).collect();
+        if can_be.is_empty() && !fitting.is_empty() {
+            bail!(
+                "{} fits only gauges, which their program can set only",
+                names::escaped(name)
+            );
+        }
+        if can_be.is_empty() {
             bail!(
                 "nothing is named {}; {}",
                 names::escaped(name),
                 enumerate(there)
             );
         }
-        wanted.extend(fitting);
+        wanted.extend(can_be);
     }
     Ok(wanted)
 }
@@ -122,13 +155,12 @@ fn expand<'a>(asked: &[String], there: &BTreeSet<&'a str>) -> anyhow::Result<BTr
 /// So many names are enough for a sentence.
 const MOST_NAMES: usize = 20;
 
-fn enumerate(there: &BTreeSet<&str>) -> String {
-    let names: Vec<String> = there
-        .iter()
-        .take(MOST_NAMES)
-        .map(|name| names::escaped(name))
-        .collect();
-    match (names.len(), there.len() - names.len()) {
+/// The names without labels.
+fn enumerate(there: &Names) -> String {
+    let plain: Vec<&String> = there.keys().filter(|name| !name.contains('{')).collect();
+    let some = plain.iter().take(MOST_NAMES);
+    let names: Vec<String> = some.map(|name| names::escaped(name)).collect();
+    match (names.len(), plain.len() - names.len()) {
         (0, _) => "there are no metrics".to_owned(),
         (_, 0) => format!("there is {}", names.join(", ")),
         (_, more) => format!("there is {} and {more} more", names.join(", ")),
@@ -213,7 +245,17 @@ mod tests {
 
     #[test]
     fn patterns_stand_for_what_they_fit() {
-        let there = BTreeSet::from(["rwsem", "rwsem_rtrylock", "rwsem_wtrylock", "requests"]);
+        let there = Names::from(
+            [
+                ("rwsem", true),
+                ("rwsem_rtrylock", true),
+                ("rwsem_wtrylock", true),
+                ("requests", true),
+                ("requests{method=\"GET\"}", true),
+                ("rwsem_waiting", false),
+            ]
+            .map(|(name, can_be_reset)| (name.to_owned(), can_be_reset)),
+        );
         let expanded = |asked: &[&str]| {
             let asked: Vec<String> = asked.iter().map(|&name| name.to_owned()).collect();
             expand(&asked, &there).map_err(|error| error.to_string())
@@ -222,17 +264,27 @@ mod tests {
         assert_eq!(expanded(&["rwsem"]), Ok(BTreeSet::from(["rwsem"])));
         let both = BTreeSet::from(["rwsem_rtrylock", "rwsem_wtrylock"]);
         assert_eq!(expanded(&["*trylock"]), Ok(both));
-        let none =
-            "nothing is named request; there is requests, rwsem, rwsem_rtrylock, rwsem_wtrylock";
+        let all = BTreeSet::from(["rwsem", "rwsem_rtrylock", "rwsem_wtrylock"]);
+        assert_eq!(expanded(&["rwsem*"]), Ok(all));
+        let one = "requests{method=\"GET\"}";
+        assert_eq!(expanded(&[one]), Ok(BTreeSet::from([one])));
+        assert_eq!(
+            expanded(&["rwsem_waiting"]),
+            Ok(BTreeSet::from(["rwsem_waiting"]))
+        );
+        let gauges = "rwsem_wa* fits only gauges, which their program can set only";
+        assert_eq!(expanded(&["rwsem_wa*"]), Err(gauges.to_owned()));
+        let none = "nothing is named request; there is requests, rwsem, rwsem_rtrylock, \
+                    rwsem_waiting, rwsem_wtrylock";
         assert_eq!(expanded(&["requests", "request"]), Err(none.to_owned()));
     }
 
     #[test]
     fn a_sentence_does_not_list_thousands() {
         let names: Vec<String> = (0..1000).map(|number| format!("n{number:04}")).collect();
-        let there: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let there: Names = names.into_iter().map(|name| (name, true)).collect();
         let sentence = enumerate(&there);
         assert!(sentence.ends_with(" n0019 and 980 more"), "{sentence}");
-        assert_eq!(enumerate(&BTreeSet::new()), "there are no metrics");
+        assert_eq!(enumerate(&Names::new()), "there are no metrics");
     }
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
-use countersink::reader::{Life, OpenError, Region, State, files_in, find};
+use countersink::reader::{Life, OpenError, Region, Sighting, State, files_in, find};
 
 use crate::names;
 
@@ -72,6 +72,9 @@ pub(crate) fn directory(asked: Option<&Path>) -> Option<PathBuf> {
         .or_else(|| set().map(PathBuf::from))
 }
 
+/// What a reader says of a file that is not even a core file.
+const NO_CORE: &str = "is no core file";
+
 /// All regions that a text means; never none.
 ///
 /// # Errors
@@ -88,13 +91,15 @@ pub(crate) fn open(text: &str) -> anyhow::Result<Vec<Target>> {
 
 fn of_process(pid: u32) -> anyhow::Result<Vec<Target>> {
     match Region::of_process(pid) {
-        Ok(regions) => Ok(regions
-            .into_iter()
-            .map(|region| Target {
-                pids: vec![pid],
+        Ok(regions) => {
+            // The process is looked into all the same if others cannot be listed.
+            let found = find().map_or_else(|_| Vec::new(), |found| found.regions);
+            let target = |region| Target {
+                pids: sharing(pid, &region, &found),
                 region,
-            })
-            .collect()),
+            };
+            Ok(regions.into_iter().map(target).collect())
+        }
         Err(error @ (OpenError::NoProcess(_) | OpenError::NoRegion(_) | OpenError::Ended(_))) => {
             let left = files()
                 .into_iter()
@@ -111,6 +116,16 @@ fn of_process(pid: u32) -> anyhow::Result<Vec<Target>> {
     }
 }
 
+/// All processes that have a process's region, as far as they may be looked into.
+fn sharing(pid: u32, region: &Region, found: &[Sighting]) -> Vec<u32> {
+    let is_same = |sighting: &&Sighting| {
+        let other = sighting.region.as_ref().ok().and_then(Region::id);
+        other.is_some() && other == region.id() && sighting.pids.contains(&pid)
+    };
+    let sighting = found.iter().find(is_same);
+    sighting.map_or_else(|| vec![pid], |sighting| sighting.pids.clone())
+}
+
 /// A region file, or else a core file.
 fn of_file(path: &Path) -> anyhow::Result<Vec<Target>> {
     let of = |region| Target {
@@ -121,7 +136,10 @@ fn of_file(path: &Path) -> anyhow::Result<Vec<Target>> {
         Ok(region) => Ok(vec![of(region)]),
         Err(no_region @ OpenError::NotRegion { .. }) => match Region::in_core(path) {
             Ok(regions) => Ok(regions.into_iter().map(of).collect()),
-            Err(no_core) => bail!("{}; {}", names::escaped(&no_region.to_string()), no_core),
+            Err(OpenError::NoCore { why, .. }) if why == NO_CORE => {
+                bail!("{}", names::escaped(&no_region.to_string()))
+            }
+            Err(no_core) => bail!("{}", names::escaped(&no_core.to_string())),
         },
         Err(error) => Err(error.into()),
     }

@@ -69,7 +69,17 @@ fn files_are_listed_once_and_after_death() {
     };
     let alive = json(&mut countersink(&["list", "--json", "--dir", directory]));
     assert_eq!(row(&alive, &pid).expect("it is listed")["kind"], "file");
-    assert_eq!(of_file(&alive).len(), 0, "the process's row is enough");
+    let rows = of_file(&alive);
+    assert_eq!(rows.len(), 1, "the process's row is enough");
+    assert_eq!(
+        rows[0]["pids"],
+        serde_json::json!([pid.parse::<u32>().expect("a number")])
+    );
+    // Without the directory, too.
+    assert_eq!(
+        of_file(&json(&mut countersink(&["list", "--json"]))).len(),
+        1
+    );
     let unreadable = alive["unreadable"].as_array().expect("sentences");
     assert!(
         unreadable

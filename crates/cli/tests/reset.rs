@@ -76,6 +76,26 @@ fn only_what_is_named_is_reset() {
     assert_eq!((value("demo_cache_hit"), value("demo_cache_miss")), (0, 0));
 }
 
+/// A member of a family by the name that `show` prints, and never a gauge.
+#[test]
+fn members_are_reset_alone_and_gauges_are_left_alone() {
+    let demo = Demo::done();
+    let get = "demo_methods{method=\"GET\"}";
+    let text = printed(&mut countersink(&["reset", &demo.pid(), get]));
+    assert_eq!(line(&text, get), "1500");
+    assert!(!text.contains("PUT"), "{text}");
+    let shown = printed(&mut countersink(&["show", &demo.pid()]));
+    assert_eq!(line(&shown, get), "0");
+    assert_eq!(line(&shown, "demo_methods{method=\"PUT\"}"), "500");
+    let gauge = refused(&mut countersink(&["reset", &demo.pid(), "demo_threads"]));
+    assert!(gauge.starts_with("demo_threads is a gauge, "), "{gauge}");
+    let text = printed(&mut countersink(&["reset", &demo.pid(), "demo_*"]));
+    assert_eq!(line(&text, "demo_methods{method=\"PUT\"}"), "500");
+    assert!(!text.contains("demo_threads"), "{text}");
+    let shown = printed(&mut countersink(&["show", &demo.pid()]));
+    assert_eq!(line(&shown, "demo_threads"), "2");
+}
+
 #[test]
 fn a_name_that_nothing_has_resets_nothing() {
     let demo = Demo::done();

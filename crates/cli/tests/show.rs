@@ -394,6 +394,7 @@ fn wrong_usage_has_status_2() {
         &["show", "1", "--watch", "0"],
         &["show", "1", "--watch", "nan"],
         &["show", "1", "--count", "3"],
+        &["show", "1", "--watch", "--count", "0"],
     ] {
         let (status, stdout, stderr) = run(&mut countersink(arguments));
         assert_eq!(

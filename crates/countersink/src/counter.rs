@@ -17,7 +17,8 @@ use crate::values;
 /// ```
 ///
 /// Counting takes about as long as an unprotected addition, at any number of threads; it may be done
-/// anywhere: before `main`, in signal handlers, in destructors of thread-locals, after a fork.
+/// anywhere: before `main`, in signal handlers, in destructors of thread-locals, after a fork. But for a
+/// child of `vfork`, which has its parent's memory and thread, and must do nothing but execute.
 #[derive(Debug)]
 pub struct Counter {
     core: Core<1>,

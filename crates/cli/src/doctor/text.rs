@@ -148,7 +148,7 @@ fn clocks(page: &mut Page, facts: &Facts) {
     page.section("Clocks and counters");
     let source = facts.machine.clocksource.as_ref();
     page.line("clock source", known(facts, "machine.clocksource", source));
-    page.line("measured with", "the system's monotonic clock");
+    page.line("bench measures with", "the system's monotonic clock");
     let usable = if facts.clock.tsc_usable {
         "usable"
     } else {

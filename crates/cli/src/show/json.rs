@@ -25,6 +25,8 @@ pub(super) struct Region<'a> {
     library: String,
     mechanism: &'static str,
     mechanism_reason: &'a str,
+    /// Why it is not where its program wanted it; empty if it is.
+    hindrance: &'a str,
     kind: &'static str,
     cpus: u32,
     clock: JsonClock,
@@ -151,6 +153,7 @@ pub(super) fn region<'a>(
         library: format!("{major}.{minor}.{patch}"),
         mechanism: mechanism(info.mechanism),
         mechanism_reason: &info.mechanism_reason,
+        hindrance: &info.hindrance,
         kind: kind(info.kind),
         cpus: info.cpus,
         clock: clock(&snapshot.clock),

@@ -31,6 +31,12 @@ changed CPU, the total time (shortest/average/longest), and the bytes (fewest/av
 averaged over the events that had some. Times include time off the CPU: what a thread waited or\n\
 was preempted in a span counts. `-` is what is not known, such as the shortest of no times.\n\
 \n\
+p50/p90/p99 are percentiles, of histograms only: the middle of the bucket that the percentile is\n\
+in. Units are decimal, as in the kernel patch of 2007: K M G T P XX, b kb mb gb tb pb xb.\n\
+\n\
+--per-cpu and --cpu show values and totals since the program began, resets not taken off; min and\n\
+max are since the last reset.\n\
+\n\
 A core file has the counters as long as shared anonymous memory is dumped, bit 1 of\n\
 /proc/PID/coredump_filter, as it is by default.";
 
@@ -39,13 +45,17 @@ A core file has the counters as long as shared anonymous memory is dumped, bit 1
 #[command(after_help = HELP)]
 pub(crate) struct Options {
     /// A pid, a program's name, a region file or a core file
+    ///
+    /// Digits are always a pid. A program's name is the 15 bytes of it that the kernel keeps, or all of it.
+    /// What has a `/` is a file.
     target: String,
 
     /// Only what this CPU has counted, or `shared`: threads that cannot use a CPU's lane
     #[arg(long, value_name = "N", value_parser = select::parse_lane, conflicts_with = "per_cpu")]
     cpu: Option<Per>,
 
-    /// What each CPU has counted, as a table. Resets are not taken off
+    /// What each CPU has counted, as a table: values and totals since the program began, resets not
+    /// taken off; min and max since the last reset
     #[arg(long, conflicts_with = "watch")]
     per_cpu: bool,
 
@@ -53,7 +63,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
 
-    /// The order; numbers descend
+    /// The order: numbers descend, what has none is last, what is equal is by name
     #[arg(long, value_enum, default_value_t)]
     sort: Sort,
 
@@ -70,7 +80,7 @@ pub(crate) struct Options {
     watch: Option<Duration>,
 
     /// End after so many times
-    #[arg(long, value_name = "N", requires = "watch")]
+    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
 
@@ -176,17 +186,11 @@ fn text_of(options: &Options, target: &Target, snapshot: &Snapshot) -> String {
     };
     let chosen = options.choose(&snapshot.metrics);
     let mut text = text::heading(&target.who(), target.region.info(), snapshot);
-    if let Some(lane) = options.cpu {
-        text += &match lane {
-            Per::Cpu(cpu) => format!("lane       CPU {cpu}"),
-            Per::Shared => "lane       shared".to_owned(),
-        };
-        text += if snapshot.resets > 0 {
-            ", resets not taken off\n"
-        } else {
-            "\n"
-        };
+    if target.pids.len() > 1 {
+        let processes = target.pids.len();
+        text += &format!("shared     by {processes} processes; the figures are of all\n");
     }
+    text += &text::lanes(options.cpu, options.per_cpu, snapshot);
     text += &match (chosen.is_empty(), snapshot.metrics.is_empty()) {
         (true, true) => "\nno metrics\n".to_owned(),
         (true, false) => "\nno metric passes the filter\n".to_owned(),

@@ -15,13 +15,13 @@ pub(super) enum Sort {
     /// Name and labels
     #[default]
     Name,
-    /// How many events or values; a counter's value
+    /// How many events or values; the value of counters and gauges
     Events,
-    /// Total time, or sum of values; a counter's value
+    /// Total time, or sum of values where it is kept; the value of counters and gauges
     Total,
-    /// Average time or value
+    /// Average time, or average of values where their sum is kept; the value of counters and gauges
     Avg,
-    /// Longest time, or largest value
+    /// Longest time, or largest bucket with values; the value of counters and gauges
     Max,
     /// The value of counters and gauges; events elsewhere
     Value,

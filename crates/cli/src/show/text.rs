@@ -1,6 +1,6 @@
 //! What is said around the metrics.
 
-use countersink::reader::{Info, Kind, Mechanism, Metric, Snapshot};
+use countersink::reader::{Info, Kind, Mechanism, Metric, Per, Snapshot};
 
 use crate::{names, times};
 
@@ -16,15 +16,34 @@ pub(super) fn heading(who: &str, info: &Info, snapshot: &Snapshot) -> String {
         "" => mechanism(info.mechanism),
         reason => reason,
     };
+    let hindrance = match info.hindrance.as_str() {
+        "" => String::new(),
+        why => format!("wanted     elsewhere: {}\n", names::escaped(why)),
+    };
     format!(
         "program    {} ({who})\nmechanism  {}\nregion     {}, CPU lanes: {}, library {major}.{minor}.{patch}\n\
-         counting   since {}, {resets}\n",
+         {hindrance}counting   since {}, {resets}\n",
         names::escaped(&info.program),
         names::escaped(reason),
         kind(info.kind),
         info.cpus,
         times::utc(info.created),
     )
+}
+
+/// Which lanes are shown, if not their sums, and what resets mean there.
+pub(super) fn lanes(only: Option<Per>, each: bool, snapshot: &Snapshot) -> String {
+    let which = match only {
+        Some(Per::Cpu(cpu)) => format!("lane       CPU {cpu}"),
+        Some(Per::Shared) => "lane       shared".to_owned(),
+        None if each => "lanes      each".to_owned(),
+        None => return String::new(),
+    };
+    let resets = match snapshot.resets {
+        0 => "",
+        _ => ", values and totals with resets not taken off; min and max since the last reset",
+    };
+    format!("{which}{resets}\n")
 }
 
 /// A mechanism in words.
@@ -102,7 +121,21 @@ mod tests {
         counting   since 2007-04-07 22:06:13 UTC, never reset
         "#);
         assert_eq!(complaints(&[], &snapshot), "");
+        assert_eq!(lanes(None, false, &snapshot), "");
+        assert_eq!(
+            lanes(Some(Per::Cpu(3)), false, &snapshot),
+            "lane       CPU 3\n"
+        );
+        let mut elsewhere = info();
+        elsewhere.hindrance = "the directory is not there".to_owned();
+        let wanted = "\nwanted     elsewhere: the directory is not there\ncounting ";
+        assert!(heading("pid 1", &elsewhere, &snapshot).contains(wanted));
         snapshot.resets = 3;
+        let each = lanes(None, true, &snapshot);
+        assert!(
+            each.contains("resets not taken off; min and max since"),
+            "{each}"
+        );
         snapshot.last_reset = Duration::from_secs(1_175_990_000);
         snapshot.refused = 5;
         snapshot.refusals = vec![Refusal {

@@ -26,10 +26,13 @@ use report::Done;
 
 /// What is said below the options.
 const HELP: &str = "\
-After each command, a line NAME=VALUE for each counter and for the parts of the others, such as\n\
-NAME.events and NAME.time_ns of a span. Values are what was counted while the command ran, by it\n\
-and by all that it started, as far as they use the library. Times of spans include time off the\n\
-CPU.\n\
+After each command, a heading `1) After NAME:`, where CMD is its own name, and a line NAME=VALUE\n\
+for each counter and for the parts of the others, such as NAME.events and NAME.time_ns of a span.\n\
+Labels have a `=` too: split lines at the last `=`. Values are what was counted while the command\n\
+ran, by it and by all that it started, as far as they use the library and have not said themselves\n\
+where their region is (region::configure, region::unshare). Times of spans include time off the CPU.\n\
+\n\
+A pipeline is counted as one command: stat -- sh -c 'a | b'\n\
 \n\
 The exit status is that of the first command that fails, as shells say it: 127 if it is not\n\
 found, 128 and the signal if one killed it.";
@@ -39,7 +42,7 @@ found, 128 and the signal if one killed it.";
 #[command(after_help = HELP)]
 #[command(group(clap::ArgGroup::new("what").args(["phases", "command"]).required(true).multiple(true)))]
 pub(crate) struct Options {
-    /// A command for the shell to run before, and what to call it; can be given several times
+    /// A shell command to run and count separately, before CMD if there is one; can be given several times
     #[arg(long = "phase", value_name = "NAME=CMD", value_parser = Phase::parse)]
     phases: Vec<Phase>,
 
@@ -120,7 +123,8 @@ fn finish(name: String, ended: Ended, before: &Snapshot, after: &Snapshot) -> Do
     if !grown.iter().any(counts) {
         eprintln!(
             "countersink: `{}` and what it started have counted nothing: they do not use the library, \
-             had nothing to count, or could not join the region",
+             had nothing to count, could not join the region, or said themselves where their region is \
+             (region::configure, region::unshare)",
             names::escaped(&name)
         );
     }

@@ -20,7 +20,7 @@ impl Demo {
 
     /// It counts on.
     pub(crate) fn counting() -> Self {
-        Self::start(&mut command())
+        Self::start(command().arg("until-closed"))
     }
 
     /// It has counted in a region file.

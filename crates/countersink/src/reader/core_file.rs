@@ -70,7 +70,11 @@ pub(super) fn regions(source: Box<dyn Source>, origin: &str) -> Result<Vec<Regio
     let (dumped, mapped) = read.map_err(no_core)?;
     let mut regions = Vec::new();
     let mut first_error = None;
-    for pieces in pieces(&dumped, &mapped).into_iter().take(MOST_REGIONS) {
+    for (name, pieces) in pieces(&dumped, &mapped).into_iter().take(MOST_REGIONS) {
+        if pieces.iter().all(|piece| piece.kept == 0) {
+            first_error.get_or_insert_with(|| no_core(&left_out(name)));
+            continue;
+        }
         let source = Box::new(Pieces::new(Arc::clone(&source), pieces));
         match Region::new(source, origin.to_owned(), None, Holder::Nobody) {
             Ok(region) => regions.push(region),
@@ -84,6 +88,17 @@ pub(super) fn regions(source: Box<dyn Source>, origin: &str) -> Result<Vec<Regio
         Some(error) => Err(error),
         None => Err(no_core("is a core file without a region")),
     }
+}
+
+/// Why nothing of a region was dumped.
+fn left_out(name: &[u8]) -> String {
+    if name.starts_with(b"/memfd:") {
+        return "does not hold the region: it was dumped without shared anonymous memory, \
+                bit 1 of /proc/PID/coredump_filter"
+            .to_owned();
+    }
+    let name = String::from_utf8_lossy(name);
+    format!("does not hold the region: it is in the file {name}, which core files leave out")
 }
 
 type Parsed = (Vec<Dumped>, Vec<Mapped>);
@@ -217,10 +232,10 @@ fn mapped_files(note: &[u8]) -> Option<Vec<Mapped>> {
     Some(mapped)
 }
 
-/// The pieces of each region, from what was dumped, by address. A region's mappings follow each other
+/// The name and the pieces of each region, from what was dumped, by address. A region's mappings follow each other
 /// in memory and in the file.
-fn pieces(dumped: &[Dumped], mapped: &[Mapped]) -> Vec<Vec<Piece>> {
-    let mut regions: Vec<Vec<Piece>> = Vec::new();
+fn pieces<'a>(dumped: &[Dumped], mapped: &'a [Mapped]) -> Vec<(&'a [u8], Vec<Piece>)> {
+    let mut regions: Vec<(&[u8], Vec<Piece>)> = Vec::new();
     let mut previous: Option<&Mapped> = None;
     for file in mapped {
         let Some(length) = file.end.checked_sub(file.start) else {
@@ -233,11 +248,11 @@ fn pieces(dumped: &[Dumped], mapped: &[Mapped]) -> Vec<Vec<Piece>> {
         });
         previous = Some(file);
         if !follows {
-            regions.push(Vec::new());
+            regions.push((&file.name, Vec::new()));
         }
         let kept = dumped.binary_search_by_key(&file.start, |load| load.address);
         let kept = kept.ok().and_then(|at| dumped.get(at));
-        if let Some(region) = regions.last_mut() {
+        if let Some((_, region)) = regions.last_mut() {
             region.push(Piece {
                 start: file.offset,
                 length,

@@ -48,4 +48,4 @@ pub use model::{
 pub use open::{Found, Life, Pruned, RegionFile, Sighting, files_in, find, prune};
 pub use reset::{ResetError, Taken};
 pub use snapshot::{Region, State};
-pub use text::escape;
+pub use text::{escape, full_name};

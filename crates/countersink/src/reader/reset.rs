@@ -10,6 +10,7 @@ use super::entries::{self, Entry, Form};
 use super::header::Changing;
 use super::model::{Buckets, Labels, Value};
 use super::problems::Problems;
+use super::text::full_name;
 use super::{ReadError, Region, os};
 use crate::layout::histogram;
 use crate::values::Then;
@@ -58,9 +59,10 @@ pub struct Taken {
 }
 
 impl Region {
-    /// Makes metrics begin at 0 again: those whose name, or whose group's name, is one of these; all
-    /// but gauges if there are none. What they held is returned; what is counted meanwhile is in that or stays,
-    /// exactly. Only the owner and root may, as with files.
+    /// Makes metrics begin at 0 again: those whose name, whose group's name, or whose name with labels,
+    /// as [`full_name`](super::full_name) writes it, is one of these; all if there are none. Gauges are
+    /// left alone. What they held is returned; what is counted meanwhile is in that or stays, exactly. Only
+    /// the owner and root may, as with files.
     ///
     /// # Errors
     ///
@@ -114,20 +116,17 @@ impl Region {
             .map_err(|error| self.failed(error))?;
         entries::remove_overlaps(source, layout, &mut entries, &mut problems)
             .map_err(|error| self.failed(error))?;
-        let is =
-            |entry: &Entry, name: &str| entry.name == name || entry.group.as_deref() == Some(name);
         for name in names {
-            match entries.iter().find(|entry| is(entry, name)) {
-                Some(entry) if entry.form == Form::Gauge => {
-                    return Err(ResetError::Gauge(entry.name.clone()));
-                }
-                Some(_) => {}
-                None => {
-                    return Err(ResetError::NoSuchName {
-                        origin: self.origin().to_owned(),
-                        name: (*name).to_owned(),
-                    });
-                }
+            let mut named = entries.iter().filter(|entry| is(entry, name)).peekable();
+            if named.peek().is_none() {
+                return Err(ResetError::NoSuchName {
+                    origin: self.origin().to_owned(),
+                    name: (*name).to_owned(),
+                });
+            }
+            // A group may have gauges among others.
+            if named.all(|entry| entry.form == Form::Gauge) {
+                return Err(ResetError::Gauge((*name).to_owned()));
             }
         }
         entries.retain(|entry| {
@@ -136,6 +135,12 @@ impl Region {
         });
         Ok(entries)
     }
+}
+
+/// Whether a name means an entry.
+fn is(entry: &Entry, name: &str) -> bool {
+    let is_member = || name.contains('{') && full_name(&entry.name, &entry.labels) == name;
+    entry.name == name || entry.group.as_deref() == Some(name) || is_member()
 }
 
 fn take(form: Form, words: &Slots<'_>, clock: u32, rate: u64) -> Option<Value> {

@@ -19,6 +19,22 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
+/// A metric's name with its labels, `name{label="value"}`, safe to show. In values, a backslash, a
+/// quote and the end of a line are written as in the region: `\\`, `\"`, `\n`.
+pub fn full_name(name: &str, labels: &Labels) -> String {
+    let mut text = escape(name);
+    for (at, (label, value)) in labels.iter().enumerate() {
+        text.push(if at == 0 { '{' } else { ',' });
+        let value = value.replace('\\', "\\\\");
+        let value = value.replace('"', "\\\"").replace('\n', "\\n");
+        let _ = write!(text, "{}=\"{}\"", escape(label), escape(&value));
+    }
+    if !labels.is_empty() {
+        text.push('}');
+    }
+    text
+}
+
 fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -100,6 +116,16 @@ mod tests {
         ] {
             assert_eq!(labels(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn labels_are_written_as_they_are_read() {
+        let text = r#"a="1",b="x=\"y\",\\\n""#;
+        let read = labels(text).expect("labels");
+        assert_eq!(full_name("name", &read), format!("name{{{text}}}"));
+        assert_eq!(full_name("name", &Labels::new()), "name");
+        let harmful = pairs(&[("a", "\t\x1b")]).expect("labels");
+        assert_eq!(full_name("n", &harmful), "n{a=\"\\u{9}\\u{1b}\"}");
     }
 
     #[test]

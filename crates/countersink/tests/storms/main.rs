@@ -9,6 +9,7 @@
 //! - `churn.rs`: metrics that come and go while others read;
 //! - `killed.rs`: what a killed process leaves in a file;
 //! - `forks.rs`: forks of a program with threads;
+//! - `interrupted.rs`: forks beside a thread that registers;
 //! - `early_and_late.rs`: before `main`, in handlers, in destructors;
 //! - `registration.rs`: processes that register the same metrics at once, some of them killed;
 //! - `spans.rs`: what spans record, and what earlier designs got wrong;
@@ -27,6 +28,7 @@ mod early_and_late;
 mod extremes;
 mod forks;
 mod groups;
+mod interrupted;
 mod killed;
 mod live;
 mod many;

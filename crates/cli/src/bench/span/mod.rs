@@ -13,7 +13,7 @@ use countersink_experiments::span::readings::quantile;
 
 use crate::units::{self, average, scaled};
 
-/// A line as the seed has it: events, those skipped, total(min/avg/max); and percentiles.
+/// A line as the kernel patch has it: events, those skipped, total(min/avg/max); and percentiles.
 fn line(name: &str, span: &Span) -> String {
     let skipped = match span.skipped {
         0 => String::new(),

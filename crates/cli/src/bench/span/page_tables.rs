@@ -13,7 +13,7 @@ use crate::output::wrap;
 pub(in crate::bench) fn render(found: &PageTables) -> String {
     let mut text = "\nPage tables from outside, each event timed with a span\n".to_owned();
     text += &wrap(
-        "The seed times these inside the kernel. A program sees the whole fault around an allocation: entering \
+        "The kernel patch times these inside the kernel. A program sees the whole fault around an allocation: entering \
          the kernel, finding the mapping, a zeroed page of memory, and the pages of tables. Each level's \
          touch needs the pages of all levels below it too. free is munmap as a whole: the system call, the \
          page of memory, the pages of tables, the flush of the TLB.",

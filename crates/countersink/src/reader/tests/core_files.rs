@@ -158,6 +158,26 @@ fn what_was_not_dumped_is_missing_and_not_zero() {
 }
 
 #[test]
+fn a_region_that_was_left_out_is_told() {
+    let builder = builder();
+    let none = parts(&builder).map(|part| Part { dumped: 0, ..part });
+    for (name, said) in [
+        (
+            "/tmp/x.countersink",
+            " does not hold the region: it is in the file /tmp/x.countersink, which core files leave out",
+        ),
+        (
+            "/memfd:countersink (deleted)",
+            " does not hold the region: it was dumped without shared anonymous memory, bit 1 of \
+             /proc/PID/coredump_filter",
+        ),
+    ] {
+        let error = opened(&core(&builder.bytes, &none, name)).expect_err("nothing was dumped");
+        assert!(error.to_string().ends_with(said), "{error}");
+    }
+}
+
+#[test]
 fn files_without_a_region_say_so() {
     let builder = builder();
     let good = core(
