@@ -28,7 +28,7 @@ pub(crate) struct Options {
     /// A pid, a program's name or a region file
     ///
     /// Digits are always a pid. A program's name is the 15 bytes of it that the kernel keeps, or all of it.
-    /// What has a `/` is a file.
+    /// What has a `/` is a file, and so is what no program is called.
     target: String,
 
     /// Metrics, with or without labels, or groups; * and ? make patterns. All metrics, if none is named

@@ -165,6 +165,35 @@ fn a_program_is_found_by_name() {
 }
 
 #[test]
+fn a_region_that_is_shared_is_said_to_be() {
+    let shared = countersink::region::Shared::new().expect("a region");
+    let start = || {
+        let mut command = std::process::Command::new(demo::program());
+        Demo::start(command.arg("1").env("COUNTERSINK_REGION", shared.path()))
+    };
+    let (one, two) = (start(), start());
+    // This process made it, and has it too.
+    let mut pids = [&one, &two]
+        .map(|demo| demo.pid().parse::<u32>().expect("a number"))
+        .to_vec();
+    pids.push(std::process::id());
+    pids.sort_unstable();
+    let numbers: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let text = printed(&mut countersink(&["show", &one.pid()]));
+    assert!(
+        text.contains(&format!("(pids {}; alive)\n", numbers.join(", "))),
+        "{text}"
+    );
+    assert!(
+        text.contains("\nshared     by 3 processes; the figures are of all\n"),
+        "{text}"
+    );
+    assert_eq!(line_of(&text, "demo_requests"), "4");
+    let shown = json(&mut countersink(&["show", &two.pid(), "--json"]));
+    assert_eq!(shown["regions"][0]["pids"], serde_json::json!(pids));
+}
+
+#[test]
 fn files_are_read_after_the_program_and_its_death() {
     let folder = private_folder();
     let demo = Demo::in_directory(folder.path());

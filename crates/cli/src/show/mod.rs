@@ -38,7 +38,9 @@ in. Units are decimal, as in the kernel patch of 2007: K M G T P XX, b kb mb gb 
 max are since the last reset.\n\
 \n\
 A core file has the counters as long as shared anonymous memory is dumped, bit 1 of\n\
-/proc/PID/coredump_filter, as it is by default.";
+/proc/PID/coredump_filter, as it is by default, and the region is not in a file.\n\
+\n\
+docs/json.md says what --json prints.";
 
 /// What `show` takes.
 #[derive(Args, Debug)]
@@ -47,7 +49,7 @@ pub(crate) struct Options {
     /// A pid, a program's name, a region file or a core file
     ///
     /// Digits are always a pid. A program's name is the 15 bytes of it that the kernel keeps, or all of it.
-    /// What has a `/` is a file.
+    /// What has a `/` is a file, and so is what no program is called.
     target: String,
 
     /// Only what this CPU has counted, or `shared`: threads that cannot use a CPU's lane
@@ -63,7 +65,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
 
-    /// The order: numbers descend, what has none is last, what is equal is by name
+    /// The order: numbers descend, and what is equal is by name
     #[arg(long, value_enum, default_value_t)]
     sort: Sort,
 

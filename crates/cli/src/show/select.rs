@@ -19,7 +19,7 @@ pub(super) enum Sort {
     Events,
     /// Total time, or sum of values where it is kept; the value of counters and gauges
     Total,
-    /// Average time, or average of values where their sum is kept; the value of counters and gauges
+    /// Average time or value; the value of counters and gauges
     Avg,
     /// Longest time, or largest bucket with values; the value of counters and gauges
     Max,

@@ -36,7 +36,7 @@ pub(super) fn lanes(only: Option<Per>, each: bool, snapshot: &Snapshot) -> Strin
     let which = match only {
         Some(Per::Cpu(cpu)) => format!("lane       CPU {cpu}"),
         Some(Per::Shared) => "lane       shared".to_owned(),
-        None if each => "lanes      each".to_owned(),
+        None if each && snapshot.resets > 0 => "lanes      each".to_owned(),
         None => return String::new(),
     };
     let resets = match snapshot.resets {
