@@ -141,7 +141,7 @@ fn of_file(path: &Path) -> anyhow::Result<Vec<Target>> {
             }
             Err(no_core) => bail!("{}", names::escaped(&no_core.to_string())),
         },
-        Err(error) => Err(error.into()),
+        Err(error) => bail!("{}", names::escaped(&error.to_string())),
     }
 }
 

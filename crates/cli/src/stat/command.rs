@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use crate::names;
+
 /// The variable that tells the library where to count.
 const REGION: &str = "COUNTERSINK_REGION";
 
@@ -81,7 +83,7 @@ pub(super) fn run(run: &Run, region: &Path) -> Result<Ended, (u8, String)> {
         }),
         Err(error) => {
             let found = error.kind() != std::io::ErrorKind::NotFound;
-            let program = program.to_string_lossy();
+            let program = names::escaped(&program.to_string_lossy());
             Err((
                 126 + u8::from(!found),
                 format!("cannot run {program}: {error}"),

@@ -60,6 +60,12 @@ pub(super) fn read(source: &dyn Source, origin: &str) -> Result<(Info, Layout), 
             "it has {there} bytes, fewer than a header"
         )));
     }
+    // A memfd has its size before it has anything else.
+    if fields.bytes(header::MAGIC, 8) == [0; 8] && fields.u32(header::READY) == 0 {
+        return Err(OpenError::NotReady {
+            origin: origin.to_owned(),
+        });
+    }
     if fields.bytes(header::MAGIC, 8) != MAGIC {
         return Err(not_region("it does not begin with CSINKREG".to_owned()));
     }
