@@ -6,7 +6,7 @@ use clap::Args;
 use countersink::reader::{Kind, OpenError, Region, files_in, find};
 use serde::Serialize;
 
-use crate::output::print;
+use crate::output::{self, print};
 use crate::show::{kind, mechanism};
 use crate::table::table;
 use crate::{names, target};
@@ -62,7 +62,7 @@ struct Row {
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let document = look(options)?;
     if options.json {
-        print(&(serde_json::to_string_pretty(&document)? + "\n"))
+        print(&output::json(&document, true)?)
     } else {
         print(&render(&document))
     }

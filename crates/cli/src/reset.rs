@@ -8,7 +8,7 @@ use countersink::reader::{Metric, Snapshot, Taken, Value};
 use serde::Serialize;
 
 use crate::names::{self, is_pattern, matches};
-use crate::output::print;
+use crate::output::{self, print};
 use crate::show::json::JsonMetric;
 use crate::show::lines::{self, Look};
 use crate::target::{self, Target};
@@ -222,7 +222,7 @@ fn report(
             schema: "countersink-reset/1",
             regions,
         };
-        return print(&(serde_json::to_string_pretty(&document)? + "\n"));
+        return print(&output::json(&document, true)?);
     }
     let mut text = String::new();
     for ((target, clock), taken) in each {

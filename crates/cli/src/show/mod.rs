@@ -16,7 +16,7 @@ use countersink::reader::{Metric, Per, ReadError, Snapshot, State, growth};
 use serde::Serialize;
 
 use crate::names::Filter;
-use crate::output::print;
+use crate::output::{self, print};
 use crate::pause::Interrupts;
 use crate::target::{self, Target};
 use lines::Look;
@@ -156,7 +156,7 @@ fn once(options: &Options, targets: &[Target]) -> anyhow::Result<()> {
                 .map(|(target, snapshot)| json_region(options, target, snapshot))
                 .collect(),
         };
-        return print(&(serde_json::to_string_pretty(&document)? + "\n"));
+        return print(&output::json(&document, true)?);
     }
     let texts: Vec<String> = read
         .map(|(target, snapshot)| text_of(options, target, snapshot))
@@ -288,7 +288,7 @@ fn step(
                 interval_ns: u64::try_from(passed.as_nanos()).ok(),
                 regions: vec![region.with_growth(&chosen, &now)],
             };
-            text += &(serde_json::to_string(&document)? + "\n");
+            text += &output::json(&document, false)?;
             continue;
         }
         let interval = watch::Interval {

@@ -6,9 +6,9 @@ use countersink::reader::{Metric, Snapshot, Span, Value};
 use serde::Serialize;
 
 use super::command::Ended;
-use crate::names;
 use crate::show::json::JsonMetric;
 use crate::table::table;
+use crate::{names, output};
 
 /// A phase that ran.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub(super) fn json(done: &[Done], last: &Snapshot) -> anyhow::Result<String> {
         phases: done.iter().map(|done| json_phase(done, last)).collect(),
         problems: &last.problems,
     };
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    output::json(&document, true)
 }
 
 fn json_phase<'a>(done: &'a Done, last: &Snapshot) -> JsonPhase<'a> {
