@@ -60,7 +60,7 @@ pub struct Taken {
 
 impl Region {
     /// Makes metrics begin at 0 again: those whose name, whose group's name, or whose name with labels,
-    /// as [`full_name`](super::full_name) writes it, is one of these; all if there are none. Gauges are
+    /// as [`full_name`] writes it, is one of these; all if there are none. Gauges are
     /// left alone. What they held is returned; what is counted meanwhile is in that or stays, exactly. Only
     /// the owner and root may, as with files.
     ///
