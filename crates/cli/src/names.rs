@@ -1,6 +1,7 @@
 //! What metrics are called, and how they are chosen.
 
 use countersink::reader::{Metric, escape, full_name};
+use wildmatch::WildMatch;
 
 /// A text from a region, fit for a terminal whoever wrote it.
 pub(crate) fn escaped(text: &str) -> String {
@@ -38,32 +39,8 @@ pub(crate) fn is_pattern(text: &str) -> bool {
 }
 
 /// Whether a pattern fits a whole name: `*` is any text, `?` any character.
-///
-/// The time is at most the product of the lengths, whatever the pattern.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n) = (0, 0);
-    // The last star, and how much of the name it has taken.
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, n));
-                p += 1;
-            }
-            Some(c) if *c == '?' || *c == name[n] => (p, n) = (p + 1, n + 1),
-            _ => {
-                // The star takes one more; earlier stars need not be tried again.
-                let Some((at, taken)) = star else {
-                    return false;
-                };
-                star = Some((at, taken + 1));
-                (p, n) = (at + 1, taken + 1);
-            }
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
+    WildMatch::new(pattern).matches(name)
 }
 
 #[cfg(test)]

@@ -239,16 +239,7 @@ fn refusals(fields: Fields<'_>) -> Vec<Refusal> {
         .filter(|at| fields.u32(*at) == 2)
         .map(|at| Refusal {
             name: fields.text(at + header::REFUSED_NAME, header::REFUSED_NAME_LENGTH),
-            reason: match fields.u32(at + 4) {
-                1 => "the name is not a metric's name".to_owned(),
-                2 => "the labels are not valid".to_owned(),
-                3 => "name and labels are too long".to_owned(),
-                4 => "defined before with another kind, unit or grouping power".to_owned(),
-                5 => "no room for another entry".to_owned(),
-                6 => "no room for its words".to_owned(),
-                7 => "no memory: it does not count at all".to_owned(),
-                other => format!("reason {other}, which this reader does not know"),
-            },
+            reason: crate::region::Refusal::text(fields.u32(at + 4)).to_owned(),
             times: fields.u64(at + 8),
         })
         .collect()

@@ -82,9 +82,7 @@ impl Clock {
         if self.ticks_per_second == 0 {
             return 0;
         }
-        let rate = u128::from(self.ticks_per_second);
-        let nanoseconds = (u128::from(ticks) * 1_000_000_000 + rate / 2) / rate;
-        u64::try_from(nanoseconds).unwrap_or(u64::MAX)
+        crate::clock::nanoseconds(ticks, self.ticks_per_second)
     }
 }
 

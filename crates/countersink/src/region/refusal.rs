@@ -25,10 +25,10 @@ impl Refusal {
     /// Why, as a phrase.
     pub(crate) fn text(code: u32) -> &'static str {
         match code {
-            1 => "not a name",
-            2 => "not labels",
+            1 => "not a metric's name",
+            2 => "not valid labels",
             3 => "name and labels are too long",
-            4 => "defined before with another kind, unit or grouping power",
+            4 => "defined before with another kind, unit, grouping power or sum",
             5 => "no room for another metric",
             6 => "no room for its words",
             7 => "no memory",

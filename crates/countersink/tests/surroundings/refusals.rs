@@ -52,7 +52,7 @@ fn run(act: &str) {
 fn names() {
     let bad = ["", "9a", "a b", "a-b", "ä", "a\n", "a\0b"];
     for name in bad {
-        is_private(&Counter::new(name), "not a name");
+        is_private(&Counter::new(name), "not a metric's name");
     }
     let long: &'static str = "n".repeat(256).leak();
     is_private(&Counter::new(long), "too long");
@@ -62,7 +62,7 @@ fn names() {
     assert_eq!(counter.home(), Home::Region);
     // A character that would be cut in the middle.
     let cut: &'static str = ("n".repeat(47) + "äb").leak();
-    is_private(&Counter::new(cut), "not a name");
+    is_private(&Counter::new(cut), "not a metric's name");
 
     let many = Family::new(Counter::new("odd_labels"), ["value"]);
     let value = "v".repeat(448 - "odd_labels".len() - r#"value="""#.len());
@@ -73,7 +73,7 @@ fn names() {
     is_private(&many.with([&quotes]), "too long");
     for names in [["a", "a"], ["", "b"], ["a:b", "c"]] {
         let family = Family::new(Counter::new("odd_labels"), names);
-        is_private(&family.with(["1", "2"]), "not labels");
+        is_private(&family.with(["1", "2"]), "not valid labels");
     }
 
     let snapshot = snapshot();
@@ -111,7 +111,7 @@ fn others() {
     SAME.inc();
     assert_eq!((FIRST.sum(), SAME.sum(), SAME.home()), (2, 2, Home::Region));
 
-    is_private(&BYTES, "another kind, unit or grouping");
+    is_private(&BYTES, "another kind, unit, grouping power or sum");
     GAUGE.sub(3);
     SPAN.start().stop_bytes(9);
     assert_eq!(

@@ -30,7 +30,7 @@ fn a_header_is_read() {
     assert_eq!(snapshot.refused, 7);
     let refusal = &snapshot.refusals[0];
     assert_eq!((refusal.name.as_str(), refusal.times), ("wanted", 3));
-    assert_eq!(refusal.reason, "no room for another entry");
+    assert_eq!(refusal.reason, "no room for another metric");
     assert_eq!(snapshot.problems, [""; 0]);
 }
 
