@@ -9,6 +9,8 @@ pub(crate) enum Kind {
     Gauge,
     Span,
     Histogram,
+    /// One batch counter, or many.
+    Batch,
 }
 
 impl Kind {
@@ -19,6 +21,7 @@ impl Kind {
             Kind::Gauge => 2,
             Kind::Span => 3,
             Kind::Histogram => 4,
+            Kind::Batch => 5,
         }
     }
 
@@ -29,11 +32,19 @@ impl Kind {
             2 => Some(Kind::Gauge),
             3 => Some(Kind::Span),
             4 => Some(Kind::Histogram),
+            5 => Some(Kind::Batch),
             _ => None,
         }
     }
 
-    /// The words of a metric; `grouping` is the field of its entry.
+    /// Whether words that were used are used again for the same kind only: since lanes are never written, what they hold
+    /// must be such as this kind leaves.
+    pub(crate) const fn keeps_words(self) -> bool {
+        matches!(self, Kind::Batch)
+    }
+
+    /// The words of a metric; `grouping` is the field of its entry, which says how many counters there are
+    /// where that can be many.
     pub(crate) const fn words(self, grouping: u32) -> usize {
         let buckets = match grouping & 0xff {
             0 => 0,
@@ -44,6 +55,7 @@ impl Kind {
             Kind::Gauge => 2,
             Kind::Span => layout::span::WORDS + buckets,
             Kind::Histogram => layout::histogram::WORDS + buckets,
+            Kind::Batch => 2 + 2 * grouping as usize,
         }
     }
 }

@@ -34,6 +34,7 @@
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("countersink needs 64-bit atomic operations");
 
+mod bounded;
 pub mod clock;
 mod counter;
 mod family;
@@ -56,6 +57,7 @@ mod values;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+pub use bounded::{BatchCounter, BatchCounters, Estimate, Member};
 pub use counter::Counter;
 pub use family::{Family, Metric};
 pub use gauge::Gauge;

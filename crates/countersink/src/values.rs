@@ -249,6 +249,12 @@ impl Then {
 /// Makes words that are a new metric's read as 0. `used` says whether an earlier metric had them: words
 /// that nobody had are not looked at, so that they take no memory.
 pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
+    if kind == Kind::Batch {
+        if used {
+            begin_batches(words);
+        }
+        return;
+    }
     if used {
         // One by one, which allocates nothing: this may be a signal handler.
         for at in 0..words.len() {
@@ -262,6 +268,29 @@ pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
     }
     if kind == Kind::Span {
         begin_first_generation(words);
+    }
+}
+
+/// Lets batch counters begin at 0 in words that others of their kind had.
+fn begin_batches(words: &Slots<'_>) {
+    for index in 0..words.len() / 2 {
+        if let Some(words) = crate::bounded::Words::of(words, index) {
+            words.begin();
+        }
+    }
+}
+
+/// Where batch and tree counters say how much lanes may have unpublished.
+fn slack<'a>(words: &Slots<'a>) -> Option<PairSlot<'a, i64>> {
+    let last = words.len().checked_sub(2)?;
+    Some(words.pair(last)?.signed())
+}
+
+/// Says of new words how much lanes may have unpublished, as the old ones say it.
+pub(crate) fn copy_slack(old: &Slots<'_>, new: &Slots<'_>) {
+    if let (Some(old), Some(new)) = (slack(old), slack(new)) {
+        let held = old.load(Lane::Bias).unwrap_or_default();
+        let _ = new.compare_exchange_bias([0, 0], held);
     }
 }
 

@@ -27,7 +27,9 @@ pub mod spec;
 mod wide;
 
 pub use block::{Block, BlockCell, Published};
-pub use mechanism::{Choice, Mechanism, Reason, Registrar, RequestError, choice, request};
+pub use mechanism::{
+    Choice, Mechanism, Reason, Registrar, RequestError, choice, online_cpus, request,
+};
 pub use membarrier::{Fence, FenceError};
 pub use segment::{Lane, STRIDE, Segment, SegmentError, SegmentRef, WORDS};
 pub use slot::{PairSlot, Slot, Slots, Word};

@@ -63,6 +63,18 @@ operations! {
     store_max_signed(word, value: u64) -> u64 = signed(word).fetch_max(value as i64, Relaxed) as u64;
     /// [`Op::StoreMaxUnsigned`](crate::spec::Op::StoreMaxUnsigned): what the word held.
     store_max_unsigned(word, value: u64) -> u64 = unsigned(word).fetch_max(value, Relaxed);
+    /// [`Op::AddWithin`](crate::spec::Op::AddWithin): whether it stored.
+    add_within(word, n: u64, most: u64) -> bool = add_within_if(word, n, most, || true);
+    /// [`Op::AddWithinAtMost`](crate::spec::Op::AddWithinAtMost): whether it stored.
+    add_within_at_most(word, n: u64, most: u64, guard: *const u64, limit: u64) -> bool = {
+        let guard = signed(guard.cast_mut());
+        add_within_if(word, n, most, || guard.load(Acquire) <= limit as i64)
+    };
+    /// [`Op::AddWithinAtLeast`](crate::spec::Op::AddWithinAtLeast): whether it stored.
+    add_within_at_least(word, n: u64, most: u64, guard: *const u64, limit: u64) -> bool = {
+        let guard = signed(guard.cast_mut());
+        add_within_if(word, n, most, || guard.load(Acquire) >= limit as i64)
+    };
     /// [`Op::AddPair`](crate::spec::Op::AddPair).
     add_pair(word, first: u64, second: u64) -> () = {
         let mut held = wide::load(word);
@@ -80,6 +92,28 @@ operations! {
         word, old_first: u64, old_second: u64, new_first: u64, new_second: u64
     ) -> [u64; 2] =
         wide::compare_exchange(word, [old_first, old_second], [new_first, new_second]);
+}
+
+/// Adds to the first of two words, if that is allowed and takes it no further than `most` from the second.
+///
+/// # Safety
+/// As [`unsigned`].
+unsafe fn add_within_if(word: *mut u64, n: u64, most: u64, allowed: impl Fn() -> bool) -> bool {
+    // SAFETY: the caller's promise, here and below.
+    let mut held = unsafe { wide::load(word) };
+    loop {
+        let sum = held[0].wrapping_add(n);
+        let distance = sum.wrapping_sub(held[1]) as i64;
+        if distance.unsigned_abs() > most || !allowed() {
+            return false;
+        }
+        // SAFETY: as above.
+        let found = unsafe { wide::compare_exchange(word, held, [sum, held[1]]) };
+        if found == held {
+            return true;
+        }
+        held = found;
+    }
 }
 
 /// [`Op::AddUnless`](crate::spec::Op::AddUnless): what the guard held.

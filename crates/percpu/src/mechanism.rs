@@ -245,6 +245,12 @@ impl fmt::Display for Choice {
     }
 }
 
+/// How many CPUs are online just now: fewer than there are lanes, where CPUs can be added. Reads a file, so not
+/// for a hot path; may be called in a signal handler.
+pub fn online_cpus() -> u32 {
+    os::online_cpus()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,8 @@
 #![allow(unsafe_code)]
 
 use core::marker::PhantomData;
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire};
+use core::sync::atomic::{AtomicI64, AtomicU64};
 
 use crate::arch::{self, At, Attempt};
 use crate::locked;
@@ -376,6 +376,72 @@ impl<'a, T: Word> PairSlot<'a, T> {
         operate!(self, add_pair(a: u64 = first, b: u64 = second) -> ());
     }
 
+    /// The handle of the first word.
+    #[inline(always)]
+    pub fn first(&self) -> Slot<'a, T> {
+        // SAFETY: one of the two words that new() was promised.
+        unsafe { Slot::new(self.at) }
+    }
+
+    /// Adds to the first word, unless that takes it further than `most` from the second; whether it did.
+    /// `most` is at most 2^62.
+    #[inline(always)]
+    pub fn add_within(&self, n: T, most: u64) -> bool {
+        operate!(self, add_within(n: u64 = n.to_bits(), most: u64 = most) -> bool)
+    }
+
+    /// The same, if the guard is also at most `limit`. The guard is loaded by the attempt that adds.
+    #[inline(always)]
+    pub fn add_within_at_most(&self, n: T, most: u64, guard: &AtomicI64, limit: i64) -> bool {
+        let (guard, limit) = (guard.as_ptr().cast(), limit as u64);
+        operate!(
+            self,
+            add_within_at_most(
+                n: u64 = n.to_bits(), most: u64 = most, guard: *const u64 = guard, limit: u64 = limit
+            ) -> bool
+        )
+    }
+
+    /// The same, if the guard is also at least `limit`.
+    #[inline(always)]
+    pub fn add_within_at_least(&self, n: T, most: u64, guard: &AtomicI64, limit: i64) -> bool {
+        let (guard, limit) = (guard.as_ptr().cast(), limit as u64);
+        operate!(
+            self,
+            add_within_at_least(
+                n: u64 = n.to_bits(), most: u64 = most, guard: *const u64 = guard, limit: u64 = limit
+            ) -> bool
+        )
+    }
+
+    /// One attempt at [`add_within`](Self::add_within); whether it added. Where it did not, that may as well be because
+    /// the thread was preempted or has no lane: for callers who have a cold path anyway, which can tell.
+    #[inline(always)]
+    pub fn try_add_within(&self, n: T, most: u64) -> bool {
+        // SAFETY: what `At` asks for, promised to new().
+        let attempt = unsafe { arch::add_within(self.at, n.to_bits(), most) };
+        matches!(attempt, Attempt::Done(true))
+    }
+
+    /// One attempt at [`add_within_at_most`](Self::add_within_at_most); as [`try_add_within`](Self::try_add_within).
+    #[inline(always)]
+    pub fn try_add_within_at_most(&self, n: T, most: u64, guard: &AtomicI64, limit: i64) -> bool {
+        let (guard, limit) = (guard.as_ptr().cast::<u64>(), limit as u64);
+        // SAFETY: as above.
+        let attempt = unsafe { arch::add_within_at_most(self.at, n.to_bits(), most, guard, limit) };
+        matches!(attempt, Attempt::Done(true))
+    }
+
+    /// One attempt at [`add_within_at_least`](Self::add_within_at_least); as [`try_add_within`](Self::try_add_within).
+    #[inline(always)]
+    pub fn try_add_within_at_least(&self, n: T, most: u64, guard: &AtomicI64, limit: i64) -> bool {
+        let (guard, limit) = (guard.as_ptr().cast::<u64>(), limit as u64);
+        // SAFETY: as above.
+        let attempt =
+            unsafe { arch::add_within_at_least(self.at, n.to_bits(), most, guard, limit) };
+        matches!(attempt, Attempt::Done(true))
+    }
+
     /// Stores `new` if the lane holds `old` in both words, and returns `old`.
     ///
     /// # Errors
@@ -406,6 +472,12 @@ impl<'a, T: Word> PairSlot<'a, T> {
         pair.at.each_lane().filter_map(move |lane| pair.load(lane))
     }
 
+    /// How many lanes [`values`](Self::values) tells.
+    #[inline(always)]
+    pub fn lanes(&self) -> u64 {
+        u64::from(self.at.cpus()) + 1
+    }
+
     /// The values: the sums over all lanes and the bias, wrapping. The two words of each lane belong
     /// together.
     #[inline]
@@ -423,7 +495,7 @@ impl<'a, T: Word> PairSlot<'a, T> {
             let sum = self.lanes_sum(before);
             let after: [u64; 2] =
                 core::array::from_fn(|i| before[i].wrapping_sub(sum[i]).wrapping_add(values[i]));
-            match self.exchange_bias(before, after) {
+            match self.exchange_locked(Lane::Bias, before, after) {
                 Ok(_) => return sum.map(T::from_bits),
                 Err(newer) => before = newer,
             }
@@ -436,19 +508,51 @@ impl<'a, T: Word> PairSlot<'a, T> {
     /// # Errors
     /// What the bias lane held, if it differed in either; nothing is stored then.
     pub fn compare_exchange_bias(&self, old: [T; 2], new: [T; 2]) -> Result<[T; 2], [T; 2]> {
-        let exchanged = self.exchange_bias(old.map(T::to_bits), new.map(T::to_bits));
+        self.compare_exchange_locked(Lane::Bias, old, new)
+    }
+
+    /// The same in the shared lane, whatever lane this thread counts on.
+    ///
+    /// # Errors
+    /// What the shared lane held, if it differed in either; nothing is stored then.
+    pub fn compare_exchange_shared(&self, old: [T; 2], new: [T; 2]) -> Result<[T; 2], [T; 2]> {
+        self.compare_exchange_locked(Lane::Shared, old, new)
+    }
+
+    fn compare_exchange_locked(
+        &self,
+        lane: Lane,
+        old: [T; 2],
+        new: [T; 2],
+    ) -> Result<[T; 2], [T; 2]> {
+        let exchanged = self.exchange_locked(lane, old.map(T::to_bits), new.map(T::to_bits));
         match exchanged {
             Ok(held) => Ok(held.map(T::from_bits)),
             Err(held) => Err(held.map(T::from_bits)),
         }
     }
 
-    fn exchange_bias(&self, old: [u64; 2], new: [u64; 2]) -> Result<[u64; 2], [u64; 2]> {
-        let word = self.at.in_lane(Lane::Bias).unwrap_or(self.at.word);
-        // SAFETY: a pair of the segment, which is mapped as long as the handle lives; the bias lane is
-        // written by locked instructions only.
+    /// The shared or the bias lane, which are written by locked instructions only.
+    fn exchange_locked(
+        &self,
+        lane: Lane,
+        old: [u64; 2],
+        new: [u64; 2],
+    ) -> Result<[u64; 2], [u64; 2]> {
+        let word = self.at.in_lane(lane).unwrap_or(self.at.word);
+        // SAFETY: a pair of the segment, which is mapped as long as the handle lives.
         let held = unsafe { wide::compare_exchange(word, old, new) };
         if held == old { Ok(held) } else { Err(held) }
+    }
+
+    /// The two words in the bias lane, as atomics: for protocols that keep something there which is not added
+    /// to a sum. A 16-byte exchange of the pair and operations on one of its words may be mixed.
+    #[inline(always)]
+    pub fn bias_words(&self) -> [&'a AtomicI64; 2] {
+        let word = self.at.in_lane(Lane::Bias).unwrap_or(self.at.word);
+        // SAFETY: a pair of the segment, which is mapped for 'a; the bias lane is written by locked
+        // instructions only. i64 and u64 have one layout.
+        [word, word.wrapping_add(1)].map(|word| unsafe { AtomicI64::from_ptr(word.cast()) })
     }
 
     fn bias(&self) -> [u64; 2] {
@@ -462,6 +566,17 @@ impl<'a, T: Word> PairSlot<'a, T> {
             let [x, y] = pair.map(T::to_bits);
             [a.wrapping_add(x), b.wrapping_add(y)]
         })
+    }
+}
+
+impl<'a> PairSlot<'a, u64> {
+    /// The same words as signed numbers.
+    #[inline(always)]
+    pub fn signed(&self) -> PairSlot<'a, i64> {
+        PairSlot {
+            at: self.at,
+            segment: PhantomData,
+        }
     }
 }
 

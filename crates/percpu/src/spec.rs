@@ -11,9 +11,10 @@
 //!
 //! An attempt that is preempted, migrated or signalled before step 4 has changed nothing and
 //! starts again at step 1. On the shared lane, and where lanes are locked, the same four steps are
-//! one locked instruction or a compare-exchange loop; but for [`Op::AddUnless`], whose guard is
-//! another word: there the add comes first, then the guard is looked at, and the add is taken back
-//! on the same lane if it is up.
+//! one locked instruction or a compare-exchange loop; but where there is a guard, which is another word.
+//! For [`Op::AddUnless`] the add comes first there, then the guard is looked at, and the add is taken back
+//! on the same lane if it is up. For [`Op::AddWithinAtMost`] and [`Op::AddWithinAtLeast`] the guard is
+//! looked at after the words that the compare-exchange then finds unchanged.
 //!
 //! Words are bits here. `i64` and `u64` differ only in which of two values is the smaller, so only
 //! the minimum and the maximum come in two forms.
@@ -44,6 +45,31 @@ pub enum Op {
     StoreMaxUnsigned(u64),
     /// Adds if the guard word is zero.
     AddUnless(u64),
+    /// Adds to the first of two adjacent words, if it is then no further than `most` from the second.
+    AddWithin {
+        /// What is added.
+        n: u64,
+        /// The largest distance, below 2^62.
+        most: u64,
+    },
+    /// The same, if the guard word, as `i64`, is also at most `limit`.
+    AddWithinAtMost {
+        /// What is added.
+        n: u64,
+        /// The largest distance, below 2^62.
+        most: u64,
+        /// The largest guard.
+        limit: i64,
+    },
+    /// The same, if the guard word, as `i64`, is also at least `limit`.
+    AddWithinAtLeast {
+        /// What is added.
+        n: u64,
+        /// The largest distance, below 2^62.
+        most: u64,
+        /// The smallest guard.
+        limit: i64,
+    },
     /// Adds to two adjacent words at once, each wrapping.
     AddPair([u64; 2]),
     /// Stores two adjacent words at once if the lane holds `old` in both; returns what it held.
@@ -84,14 +110,21 @@ impl Op {
     /// How many adjacent words the operation loads and stores: 1 or 2.
     pub const fn width(self) -> usize {
         match self {
-            Op::AddPair(_) | Op::CompareExchangePair { .. } => 2,
+            Op::AddPair(_)
+            | Op::CompareExchangePair { .. }
+            | Op::AddWithin { .. }
+            | Op::AddWithinAtMost { .. }
+            | Op::AddWithinAtLeast { .. } => 2,
             _ => 1,
         }
     }
 
     /// Whether the operation also loads a guard word, which lies outside the lanes.
     pub const fn has_guard(self) -> bool {
-        matches!(self, Op::AddUnless(_))
+        matches!(
+            self,
+            Op::AddUnless(_) | Op::AddWithinAtMost { .. } | Op::AddWithinAtLeast { .. }
+        )
     }
 
     /// Decides from the words that the lane holds and the guard (0 where there is none).
@@ -101,6 +134,11 @@ impl Op {
         let store_if = |better: bool, value: u64| Decision {
             commit: if better { one(value) } else { None },
             outcome: Outcome::Stored(better),
+        };
+        let add_within = |n: u64, most: u64, allowed: bool| {
+            let sum = word.wrapping_add(n);
+            let distance = sum.wrapping_sub(held[1]) as i64;
+            store_if(allowed && distance.unsigned_abs() <= most, sum)
         };
         match self {
             Op::Add(n) => Decision {
@@ -131,6 +169,9 @@ impl Op {
             Op::StoreMaxSigned(v) => store_if(v > word as i64, v as u64),
             Op::StoreMaxUnsigned(v) => store_if(v > word, v),
             Op::AddUnless(n) => store_if(guard == 0, word.wrapping_add(n)),
+            Op::AddWithin { n, most } => add_within(n, most, true),
+            Op::AddWithinAtMost { n, most, limit } => add_within(n, most, guard as i64 <= limit),
+            Op::AddWithinAtLeast { n, most, limit } => add_within(n, most, guard as i64 >= limit),
             Op::AddPair([a, b]) => Decision {
                 commit: Some([word.wrapping_add(a), held[1].wrapping_add(b)]),
                 outcome: Outcome::Done,

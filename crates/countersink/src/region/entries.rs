@@ -185,6 +185,11 @@ impl Entry<'_> {
         self.put(entry::WORDS, words.count);
     }
 
+    /// The number of its kind.
+    pub(super) fn kind(&self) -> u32 {
+        self.get(entry::KIND)
+    }
+
     pub(super) fn hash(&self) -> u32 {
         self.get(entry::HASH)
     }

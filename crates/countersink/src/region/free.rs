@@ -7,6 +7,8 @@ use countersink_percpu::WORDS;
 use super::Region;
 use super::entries::{Entry, RETIRED, Words};
 use super::refusal::Refusal;
+use super::register::Wanted;
+use crate::kind::Kind;
 use crate::layout::header;
 
 /// Attempts on a list that others change at the same time; then it counts as empty, or what was to be
@@ -31,21 +33,21 @@ impl Head {
 impl Region {
     /// The offset of the head of the list of entries with so many words; a list that has no size yet
     /// gets this one.
-    fn list(&self, words: usize) -> Option<u64> {
+    fn list(&self, size: u64) -> Option<u64> {
         (0..header::FREE_LIST_COUNT).find_map(|number| {
             let at = (header::FREE_LISTS + 16 * number) as u64;
-            let size = self.u64(at);
-            let held = match size.compare_exchange(0, words as u64, AcqRel, Acquire) {
-                Ok(_) => words as u64,
+            let held = match self.u64(at).compare_exchange(0, size, AcqRel, Acquire) {
+                Ok(_) => size,
                 Err(held) => held,
             };
-            (held == words as u64).then_some(at + 8)
+            (held == size).then_some(at + 8)
         })
     }
 
-    /// An entry with so many words that is used no more. It is the caller's alone.
-    pub(super) fn pop_free(&self, words: usize) -> Option<Entry<'_>> {
-        let head = self.u64(self.list(words)?);
+    /// An entry for this metric, with its words, that is used no more. It is the caller's alone.
+    pub(super) fn pop_free(&self, wanted: &Wanted<'_>) -> Option<Entry<'_>> {
+        let words = wanted.words();
+        let head = self.u64(self.list(size(wanted.kind.code(), words))?);
         for _ in 0..MOST_ATTEMPTS {
             let seen = Head(head.load(Acquire));
             let entry = self.entry(seen.first()?)?;
@@ -71,7 +73,8 @@ impl Region {
 
     /// Puts an entry that nobody uses where it is found again.
     pub(super) fn push_free(&self, entry: &Entry<'_>) {
-        let Some(list) = self.list(entry.words().count as usize) else {
+        let size = size(entry.kind(), entry.words().count as usize);
+        let Some(list) = self.list(size) else {
             return;
         };
         let head = self.u64(list);
@@ -133,6 +136,13 @@ impl Region {
             count: count as u32,
         })
     }
+}
+
+/// What tells lists apart: the number of words, and the kind where a metric cannot begin with words that were
+/// another kind's.
+fn size(kind: u32, words: usize) -> u64 {
+    let own = Kind::of(kind).is_some_and(Kind::keeps_words);
+    words as u64 | if own { u64::from(kind) << 32 } else { 0 }
 }
 
 /// Pairs need even places; what a span writes each time lies in one cache line.

@@ -121,7 +121,7 @@ impl Region {
     /// An entry for this metric that is ready, but in no index.
     fn append(&self, wanted: &Wanted<'_>, texts: &Texts, hash: u32) -> Result<Granted, Refusal> {
         let words = wanted.words();
-        let (entry, used) = match self.pop_free(words) {
+        let (entry, used) = match self.pop_free(wanted) {
             Some(entry) => (entry, true),
             None => (self.new_entry(words)?, false),
         };

@@ -2,11 +2,13 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::entries::READY;
+use countersink_percpu::Slots;
+
+use super::entries::{READY, Words};
 use super::options::hindrance_text;
 use super::{Region, existing, existing_pool};
 use crate::kind::Kind;
-use crate::layout::{ENTRY, UNIT, entry, header};
+use crate::layout::{UNIT, header};
 use crate::os::{self, Memory};
 use crate::values;
 
@@ -95,28 +97,46 @@ impl Region {
         new.u64(header::RESETS as u64).store(0, Relaxed);
         new.u64(header::LAST_RESET as u64).store(0, Relaxed);
         new.begin_spans();
+        new.copy_slacks(self);
         new.write_header(&os::identity());
         true
     }
 
     /// Begins the first generation of every span: words begin at 0, which is none.
     fn begin_spans(&self) {
+        self.each_of(
+            |kind| kind == Kind::Span,
+            |words, _| values::begin(&words, Kind::Span, false),
+        );
+    }
+
+    /// Says in a new region how much lanes may have unpublished, as the old one says it.
+    fn copy_slacks(&self, old: &Region) {
+        self.each_of(Kind::keeps_words, |words, held| {
+            if let Some(before) = old.metric_words(held) {
+                values::copy_slack(&before, &words);
+            }
+        });
+    }
+
+    /// Calls a function with the words of every metric of a kind.
+    fn each_of(&self, is_meant: impl Fn(Kind) -> bool, call: impl Fn(Slots<'static>, Words)) {
         for number in 0..self.entries_used() {
             let Some(entry) = self.entry(number) else {
                 continue;
             };
-            let offset = self.layout().entries_offset() + u64::from(number) * ENTRY as u64;
-            let kind = self.u32(offset + entry::KIND as u64).load(Relaxed);
-            if entry.life().state() != READY || Kind::of(kind) != Some(Kind::Span) {
+            if entry.life().state() != READY || !Kind::of(entry.kind()).is_some_and(&is_meant) {
                 continue;
             }
             let held = entry.words();
-            let words = self
-                .segment(held.segment)
-                .and_then(|segment| segment.slots(held.first as usize, held.count as usize));
-            if let Some(words) = words {
-                values::begin(&words, Kind::Span, false);
+            if let Some(words) = self.metric_words(held) {
+                call(words, held);
             }
         }
+    }
+
+    fn metric_words(&self, held: Words) -> Option<Slots<'static>> {
+        self.segment(held.segment)?
+            .slots(held.first as usize, held.count as usize)
     }
 }

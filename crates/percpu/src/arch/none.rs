@@ -43,6 +43,9 @@ no_lane! {
     store_max_signed(value: u64) -> u64;
     store_max_unsigned(value: u64) -> u64;
     add_unless(n: u64, guard: *const u64) -> u64;
+    add_within(n: u64, most: u64) -> bool;
+    add_within_at_most(n: u64, most: u64, guard: *const u64, limit: u64) -> bool;
+    add_within_at_least(n: u64, most: u64, guard: *const u64, limit: u64) -> bool;
     add_pair(first: u64, second: u64) -> ();
     compare_exchange_pair(old_first: u64, old_second: u64, new_first: u64, new_second: u64) -> [u64; 2];
 }

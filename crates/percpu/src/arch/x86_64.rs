@@ -383,6 +383,87 @@ pub(crate) unsafe fn add_unless(at: At, n: u64, guard: *const u64) -> Attempt<u6
     attempt(t, seen)
 }
 
+/// [`Op::AddWithin`](crate::spec::Op::AddWithin): whether it stored.
+///
+/// # Safety
+/// As [`inc`].
+#[inline(always)]
+pub(crate) unsafe fn add_within(at: At, n: u64, most: u64) -> Attempt<bool> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        section!(
+            [
+                "mov {sum}, qword ptr [{word} + {t}]",
+                inject!(5),
+                "add {sum}, {n}",
+                "lea {distance}, [{sum} + {most}]",
+                "sub {distance}, qword ptr [{word} + {t} + 8]",
+                inject!(6),
+                "cmp {distance}, {twice}",
+                "ja {beyond}",
+                inject!(7),
+                "mov qword ptr [{word} + {t}], {sum}",
+            ],
+            word = in(reg) at.word, area = in(reg) at.area(), lanes = in(reg) at.lanes(), n = in(reg) n,
+            most = in(reg) most, twice = in(reg) 2 * most,
+            sum = out(reg) _, distance = out(reg) _, beyond = label { return Attempt::Done(false) },
+        );
+    }
+    Attempt::Done(true)
+}
+
+/// The two differ in the jump that skips the commit.
+macro_rules! add_within_if {
+    ($(#[$doc:meta])* $name:ident, $skip:literal) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As [`inc`]; `guard` is a readable, aligned word.
+        #[inline(always)]
+        pub(crate) unsafe fn $name(
+            at: At,
+            n: u64,
+            most: u64,
+            guard: *const u64,
+            limit: u64,
+        ) -> Attempt<bool> {
+            // SAFETY: the caller's promise.
+            unsafe {
+                section!(
+                    [
+                        "cmp qword ptr [{guard}], {limit}",
+                        concat!($skip, " {beyond}"),
+                        "mov {sum}, qword ptr [{word} + {t}]",
+                        inject!(5),
+                        "add {sum}, {n}",
+                        "lea {distance}, [{sum} + {most}]",
+                        "sub {distance}, qword ptr [{word} + {t} + 8]",
+                        inject!(6),
+                        "cmp {distance}, {twice}",
+                        "ja {beyond}",
+                        inject!(7),
+                        "mov qword ptr [{word} + {t}], {sum}",
+                    ],
+                    word = in(reg) at.word, area = in(reg) at.area(), lanes = in(reg) at.lanes(), n = in(reg) n,
+                    guard = in(reg) guard, limit = in(reg) limit,
+                    most = in(reg) most, twice = in(reg) 2 * most,
+            sum = out(reg) _, distance = out(reg) _, beyond = label { return Attempt::Done(false) },
+                );
+            }
+            Attempt::Done(true)
+        }
+    };
+}
+
+add_within_if!(
+    /// [`Op::AddWithinAtMost`](crate::spec::Op::AddWithinAtMost): whether it stored.
+    add_within_at_most, "jg"
+);
+add_within_if!(
+    /// [`Op::AddWithinAtLeast`](crate::spec::Op::AddWithinAtLeast): whether it stored.
+    add_within_at_least, "jl"
+);
+
 /// [`Op::AddPair`](crate::spec::Op::AddPair).
 ///
 /// # Safety

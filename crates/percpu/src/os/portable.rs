@@ -14,6 +14,11 @@ use crate::segment::STRIDE;
 /// More lanes than threads that run at once bring nothing.
 const MOST_LANES: usize = 64;
 
+/// How many CPUs this process can use.
+pub(crate) fn online_cpus() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
+}
+
 /// What this process can have.
 pub(crate) fn decide(request: Option<Mechanism>) -> Choice {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());

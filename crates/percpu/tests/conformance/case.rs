@@ -1,5 +1,5 @@
 //! One operation on one lane against the oracle.
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::atomic::Ordering::Relaxed;
 
 use countersink_percpu::spec::{Op, Outcome};
@@ -143,6 +143,13 @@ fn apply<T: Word>(
         Op::StoreMinUnsigned(v) if !T::SIGNED => Outcome::Stored(slot.store_min(value(v))),
         Op::StoreMaxUnsigned(v) if !T::SIGNED => Outcome::Stored(slot.store_max(value(v))),
         Op::AddUnless(n) => Outcome::Stored(slot.add_unless(value(n), guard)),
+        Op::AddWithin { n, most } => Outcome::Stored(pair.add_within(value(n), most)),
+        Op::AddWithinAtMost { n, most, limit } => {
+            Outcome::Stored(pair.add_within_at_most(value(n), most, signed(guard), limit))
+        }
+        Op::AddWithinAtLeast { n, most, limit } => {
+            Outcome::Stored(pair.add_within_at_least(value(n), most, signed(guard), limit))
+        }
         Op::AddPair(n) => {
             pair.add(n.map(value));
             Outcome::Done
@@ -158,6 +165,11 @@ fn apply<T: Word>(
         | Op::StoreMinUnsigned(_)
         | Op::StoreMaxUnsigned(_) => panic!("{op:?} through a handle of the other kind"),
     }
+}
+
+/// The same as a signed word.
+fn signed(guard: &AtomicU64) -> AtomicI64 {
+    AtomicI64::new(guard.load(Relaxed) as i64)
 }
 
 /// A value that tells where it was put.

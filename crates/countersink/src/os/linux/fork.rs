@@ -22,8 +22,12 @@ extern "C" fn watch() {
     unsafe extern "C" fn after() {
         open();
     }
+    unsafe extern "C" fn child() {
+        open();
+        crate::bounded::forked();
+    }
     // SAFETY: safe functions of this object, which is never unloaded: it contains sections.
-    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(child)) };
 }
 
 /// How often this process, and those that it is a copy of, have forked. A fork by a bare system call

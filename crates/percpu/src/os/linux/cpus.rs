@@ -1,6 +1,8 @@
 //! How many CPUs there can be, and which one this is.
 #![allow(unsafe_code)]
 
+use core::ffi::CStr;
+
 use rustix::fs::{CWD, Mode, OFlags};
 
 /// The largest possible CPU number and one.
@@ -11,14 +13,34 @@ pub(super) fn possible() -> u32 {
     read_possible().unwrap_or_else(kernel_mask_bits).max(1)
 }
 
+/// How many CPUs are running just now; as many as are possible where that is not told.
+pub(crate) fn online() -> u32 {
+    read_list(c"/sys/devices/system/cpu/online", parse_list_count)
+        .unwrap_or_else(possible)
+        .max(1)
+}
+
 fn read_possible() -> Option<u32> {
-    let path = c"/sys/devices/system/cpu/possible";
+    read_list(c"/sys/devices/system/cpu/possible", parse_list_end)
+}
+
+fn read_list(path: &CStr, parse: fn(&[u8]) -> Option<u32>) -> Option<u32> {
     let file =
         rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut buffer = [0; 512];
     let length = rustix::io::read(&file, &mut buffer).ok()?;
     // A list that fills the buffer may have been cut in the middle of a number.
-    (length < buffer.len()).then(|| parse_list_end(&buffer[..length]))?
+    (length < buffer.len()).then(|| parse(&buffer[..length]))?
+}
+
+/// How many numbers there are in a list like `0-3,8-11`.
+fn parse_list_count(list: &[u8]) -> Option<u32> {
+    let text = core::str::from_utf8(list).ok()?.trim_end();
+    text.split(',').try_fold(0_u32, |count, range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+        count.checked_add(last.checked_sub(first)?.checked_add(1)?)
+    })
 }
 
 /// The largest number in a list like `0-3,8-11`, and one; such a list ascends.
@@ -78,6 +100,23 @@ mod tests {
         ] {
             assert_eq!(parse_list_end(list.as_bytes()), end, "{list:?}");
         }
+    }
+
+    #[test]
+    fn the_length_of_a_list() {
+        for (list, count) in [
+            ("0\n", Some(1)),
+            ("0-1\n", Some(2)),
+            ("0-3,8-11\n", Some(8)),
+            ("0,2,64\n", Some(3)),
+            ("", None),
+            ("3-1\n", None),
+            ("0-\n", None),
+            ("0-4294967295\n", None),
+        ] {
+            assert_eq!(parse_list_count(list.as_bytes()), count, "{list:?}");
+        }
+        assert!((1..=possible()).contains(&online()));
     }
 
     #[test]

@@ -1,0 +1,60 @@
+//! How many threads of this process are in the middle of publishing.
+//!
+//! In private memory, since only the threads of this process can be waited for. A child that is forked has
+//! a copy, in which only the thread that forked goes on.
+
+use countersink_percpu::{Block, BlockCell};
+
+use crate::kind::Kind;
+use crate::region;
+
+/// How many have begun, and how many have ended.
+static WORDS: BlockCell<2> = BlockCell::new();
+
+/// Held by a thread that is in the middle.
+pub(crate) struct Carrying(Option<Block<'static, 2>>);
+
+impl Carrying {
+    #[inline(always)]
+    pub(crate) fn begin() -> Self {
+        let words = WORDS.get().or_else(first);
+        if let Some(words) = words {
+            words.slot::<0, u64>().inc();
+        }
+        Carrying(words)
+    }
+}
+
+impl Drop for Carrying {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(words) = self.0 {
+            words.slot::<1, u64>().inc();
+        }
+    }
+}
+
+#[cold]
+fn first() -> Option<Block<'static, 2>> {
+    let granted = region::pool()?.register_privately(Kind::Gauge, 0)?;
+    // Another thread's words are as good; ours are not used then.
+    let _ = WORDS.publish(granted.words);
+    WORDS.get()
+}
+
+/// Whether at some moment of this call nobody was; not where that cannot be told.
+pub(crate) fn nobody() -> bool {
+    WORDS.get().or_else(first).is_some_and(|words| {
+        // The ended first: if as many have begun by then, all of them have ended.
+        let ended = words.slot::<1, u64>().sum();
+        words.slot::<0, u64>().sum() == ended
+    })
+}
+
+/// Forgets the threads that a child does not have.
+pub(crate) fn forked() {
+    if let Some(words) = WORDS.get() {
+        words.slot::<0, u64>().replace(0);
+        words.slot::<1, u64>().replace(0);
+    }
+}

@@ -1,0 +1,243 @@
+//! The words of batch counters: where lanes publish, and how wide batches are.
+
+use core::sync::atomic::AtomicI64;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+
+use countersink_percpu::{Lane, PairSlot, Slots};
+
+use super::carry::{self, Published, Step};
+use super::carrying::Carrying;
+use super::estimate::Estimate;
+
+/// How often a sum is taken again because it cannot have been.
+const MOST_READS: usize = 16;
+
+/// One counter's words.
+///
+/// The pair is value and published in each lane; in the bias lane, it is what the lanes publish to: the word that
+/// is never below the sum of what they have published, and the one that is never above.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words<'a> {
+    pub(crate) pair: PairSlot<'a, i64>,
+    /// In the bias lane, the first: how much all lanes together may have that is not published; `i64::MAX` where some do not
+    /// publish at all. It only rises.
+    pub(crate) slack: PairSlot<'a, i64>,
+}
+
+/// See [`Published`].
+struct HighAndLow<'a> {
+    high: &'a AtomicI64,
+    low: &'a AtomicI64,
+}
+
+impl HighAndLow<'_> {
+    fn shift(&self, high: bool, by: i64) {
+        let word = if high { self.high } else { self.low };
+        if by != 0 {
+            // Release: who sees a lane published sees that it was announced, and the other way round.
+            word.fetch_add(by, AcqRel);
+        }
+    }
+}
+
+impl Published for HighAndLow<'_> {
+    fn before(&self, step: Step) {
+        self.shift(step.up, step.signed());
+    }
+
+    fn behind(&self, step: Step) {
+        self.shift(!step.up, step.signed());
+    }
+
+    fn take_back(&self, step: Step) {
+        self.shift(step.up, step.signed().wrapping_neg());
+    }
+}
+
+impl<'a> Words<'a> {
+    /// Those of one of the counters of an entry: their pairs, and behind them that of the slack.
+    #[inline(always)]
+    pub(crate) fn of(all: &Slots<'a>, index: usize) -> Option<Self> {
+        let counters = all.len().checked_sub(2)?;
+        let at = (2 * index < counters).then_some(2 * index)?;
+        Some(Words {
+            pair: all.pair(at)?.signed(),
+            slack: all.pair(counters)?.signed(),
+        })
+    }
+
+    #[inline(always)]
+    fn published(&self) -> HighAndLow<'a> {
+        published(self.pair)
+    }
+
+    /// Notes that batches are at least so wide, before any is.
+    pub(crate) fn widen(&self, batch: u32) {
+        let most = u64::from(batch.max(1) - 1);
+        let slack = i64::try_from(self.pair.lanes().saturating_mul(most));
+        self.slack_word()
+            .fetch_max(slack.unwrap_or(i64::MAX - 1), AcqRel);
+    }
+
+    #[inline(always)]
+    fn slack_word(&self) -> &'a AtomicI64 {
+        let [word, _] = self.slack.bias_words();
+        word
+    }
+
+    /// How much all lanes together may have that is not published.
+    #[inline(always)]
+    pub(crate) fn unpublished(&self) -> i64 {
+        self.slack_word().load(Acquire)
+    }
+
+    /// What is known without looking at the lanes.
+    pub(crate) fn estimate(&self) -> Estimate {
+        let [high, low] = self.pair.load(Lane::Bias).unwrap_or_default();
+        // Afterwards: what was unpublished then was within a batch that had been noted by now.
+        Estimate::between(low, high, self.unpublished())
+    }
+
+    /// What is most likely.
+    #[inline(always)]
+    pub(crate) fn read(&self) -> i64 {
+        let [high, low] = self.pair.load(Lane::Bias).unwrap_or_default();
+        Estimate::between(low, high, 0).value
+    }
+
+    /// Adds where the lane has to publish, or where the attempt was aborted.
+    #[inline(always)]
+    pub(crate) fn carry(&self, n: i64, most: u64) {
+        // The words themselves, so that a loop keeps them in registers.
+        carry(self.pair, n, most);
+    }
+
+    /// Adds without publishing, so that nothing is known of the sum but by looking at all lanes.
+    #[inline(always)]
+    pub(crate) fn add_local(&self, n: i64) {
+        if self.unpublished() != i64::MAX {
+            self.slack_word().store(i64::MAX, Release);
+        }
+        self.pair.first().add(n);
+    }
+
+    /// Adds if the sum is on this side of the limit afterwards, as far as can be told without looking at the lanes.
+    #[inline(always)]
+    pub(crate) fn limited_add(&self, limit: i64, n: i64, most: u64) -> bool {
+        let HighAndLow { high, low } = self.published();
+        // Saturated, which refuses; the carry tells exactly.
+        let unpublished = self.unpublished();
+        let added = if n > 0 {
+            let limit = limit.saturating_sub(unpublished);
+            limit > i64::MIN && self.pair.try_add_within_at_most(n, most, high, limit)
+        } else {
+            let limit = limit.saturating_add(unpublished);
+            limit < i64::MAX && self.pair.try_add_within_at_least(n, most, low, limit)
+        };
+        added || n == 0 || limited_carry(self.slack, self.pair, [limit, n], most)
+    }
+
+    /// See [`carry::set`].
+    pub(crate) fn set(&self, value: i64) -> i64 {
+        let _carrying = Carrying::begin();
+        carry::set(&self.pair, value, &self.published())
+    }
+
+    /// The sum over all lanes: what was added before, and each addition that runs meanwhile or not.
+    ///
+    /// Additions and subtractions that were seen in part make sums that there never were. One that is outside
+    /// what the estimates before and after allow is taken again, and at last brought to the next that they allow.
+    pub(crate) fn sum(&self) -> i64 {
+        let mut before = self.estimate();
+        let mut sum = 0;
+        for _ in 0..MOST_READS {
+            sum = carry::sum(&self.pair, 0);
+            let after = self.estimate();
+            let held = before.hold(after, sum);
+            if held == sum {
+                return sum;
+            }
+            (before, sum) = (after, held);
+        }
+        sum
+    }
+
+    /// Makes the two words what the lanes have published, if nobody has changed them meanwhile; whether it did.
+    ///
+    /// Who is in the middle of a carry has moved one of them, so if `quiet` says, after they were loaded, that
+    /// nobody is, and they are then the same, the lanes have not published anything in between: whoever does moves a word
+    /// first, and the two cannot be what they were before all have finished and come to nothing.
+    pub(crate) fn sync(&self, quiet: impl Fn() -> bool) -> bool {
+        for _ in 0..MOST_READS {
+            let held = self.pair.load(Lane::Bias).unwrap_or_default();
+            if !quiet() {
+                continue;
+            }
+            let published = carry::sum(&self.pair, 1);
+            if self
+                .pair
+                .compare_exchange_bias(held, [published; 2])
+                .is_ok()
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Makes words that were another counter's, of this kind, begin at 0. Nobody else uses them. What may be
+    /// unpublished stays what it was: lanes may hold as much.
+    pub(crate) fn begin(&self) {
+        carry::set(&self.pair, 0, &self.published());
+        self.sync(|| true);
+    }
+}
+
+#[inline(always)]
+fn published(pair: PairSlot<'_, i64>) -> HighAndLow<'_> {
+    let [high, low] = pair.bias_words();
+    HighAndLow { high, low }
+}
+
+#[cold]
+#[inline(never)]
+fn carry(pair: PairSlot<'_, i64>, n: i64, most: u64) {
+    let _carrying = Carrying::begin();
+    carry::add(&pair, n, most, &published(pair));
+}
+
+#[cold]
+#[inline(never)]
+fn limited_carry(
+    slack: PairSlot<'_, i64>,
+    pair: PairSlot<'_, i64>,
+    [limit, n]: [i64; 2],
+    most: u64,
+) -> bool {
+    let _carrying = Carrying::begin();
+    let words = Words { slack, pair };
+    let published = published(pair);
+    let up = n > 0;
+    let word = if up { published.high } else { published.low };
+    let allow = |step: Step| {
+        let unpublished = i128::from(words.unpublished());
+        let mut held = word.load(Acquire);
+        loop {
+            let by = i128::from(step.by) + unpublished;
+            let allowed = if up {
+                i128::from(held) + by <= i128::from(limit)
+            } else {
+                i128::from(held) - by >= i128::from(limit)
+            };
+            if !allowed || step.by == 0 {
+                return allowed;
+            }
+            let moved = held.wrapping_add(step.signed());
+            match word.compare_exchange_weak(held, moved, AcqRel, Acquire) {
+                Ok(_) => return true,
+                Err(newer) => held = newer,
+            }
+        }
+    };
+    carry::add_if(&pair, n, most, &published, allow)
+}
