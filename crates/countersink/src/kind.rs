@@ -11,6 +11,7 @@ pub(crate) enum Kind {
     Histogram,
     /// One batch counter, or many.
     Batch,
+    Tree,
 }
 
 impl Kind {
@@ -22,6 +23,7 @@ impl Kind {
             Kind::Span => 3,
             Kind::Histogram => 4,
             Kind::Batch => 5,
+            Kind::Tree => 6,
         }
     }
 
@@ -33,6 +35,7 @@ impl Kind {
             3 => Some(Kind::Span),
             4 => Some(Kind::Histogram),
             5 => Some(Kind::Batch),
+            6 => Some(Kind::Tree),
             _ => None,
         }
     }
@@ -40,7 +43,7 @@ impl Kind {
     /// Whether words that were used are used again for the same kind only: since lanes are never written, what they hold
     /// must be such as this kind leaves.
     pub(crate) const fn keeps_words(self) -> bool {
-        matches!(self, Kind::Batch)
+        matches!(self, Kind::Batch | Kind::Tree)
     }
 
     /// The words of a metric; `grouping` is the field of its entry, which says how many counters there are
@@ -56,6 +59,7 @@ impl Kind {
             Kind::Span => layout::span::WORDS + buckets,
             Kind::Histogram => layout::histogram::WORDS + buckets,
             Kind::Batch => 2 + 2 * grouping as usize,
+            Kind::Tree => layout::tree::WORDS,
         }
     }
 }

@@ -134,6 +134,16 @@ pub(crate) mod histogram {
     pub(crate) const SUM_KEPT: u32 = 1 << 8;
 }
 
+/// The words of a tree counter, behind the pair of the lane and the root.
+pub(crate) mod tree {
+    /// Two pairs for each level of groups.
+    pub(crate) const GROUPS: usize = 2;
+    /// In the bias lane, how much the root may not know.
+    pub(crate) const SLACK: usize = 18;
+    /// How many words there are.
+    pub(crate) const WORDS: usize = 20;
+}
+
 /// The largest grouping power: the most buckets that fit a lane.
 pub(crate) const MOST_GROUPING: u32 = 7;
 

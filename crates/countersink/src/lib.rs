@@ -57,7 +57,7 @@ mod values;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-pub use bounded::{BatchCounter, BatchCounters, Estimate, Member};
+pub use bounded::{BatchCounter, BatchCounters, Estimate, Member, TreeCounter};
 pub use counter::Counter;
 pub use family::{Family, Metric};
 pub use gauge::Gauge;

@@ -5,6 +5,7 @@
 
 use countersink_percpu::{Lane, PairSlot, Slot, Slots};
 
+use crate::bounded;
 use crate::clock;
 use crate::kind::Kind;
 use crate::layout::{self, span};
@@ -249,9 +250,9 @@ impl Then {
 /// Makes words that are a new metric's read as 0. `used` says whether an earlier metric had them: words
 /// that nobody had are not looked at, so that they take no memory.
 pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
-    if kind == Kind::Batch {
+    if kind.keeps_words() {
         if used {
-            begin_batches(words);
+            bounded::begin(words, kind);
         }
         return;
     }
@@ -268,15 +269,6 @@ pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
     }
     if kind == Kind::Span {
         begin_first_generation(words);
-    }
-}
-
-/// Lets batch counters begin at 0 in words that others of their kind had.
-fn begin_batches(words: &Slots<'_>) {
-    for index in 0..words.len() / 2 {
-        if let Some(words) = crate::bounded::Words::of(words, index) {
-            words.begin();
-        }
     }
 }
 

@@ -28,7 +28,7 @@ mod wide;
 
 pub use block::{Block, BlockCell, Published};
 pub use mechanism::{
-    Choice, Mechanism, Reason, Registrar, RequestError, choice, online_cpus, request,
+    Choice, Mechanism, Reason, Registrar, RequestError, choice, current_cpu, online_cpus, request,
 };
 pub use membarrier::{Fence, FenceError};
 pub use segment::{Lane, STRIDE, Segment, SegmentError, SegmentRef, WORDS};

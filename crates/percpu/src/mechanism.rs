@@ -245,6 +245,12 @@ impl fmt::Display for Choice {
     }
 }
 
+/// The CPU that this thread is on, which may be another by the time it is looked at; `None` where the system does not tell. May be
+/// called in a signal handler.
+pub fn current_cpu() -> Option<u32> {
+    os::current_cpu()
+}
+
 /// How many CPUs are online just now: fewer than there are lanes, where CPUs can be added. Reads a file, so not
 /// for a hot path; may be called in a signal handler.
 pub fn online_cpus() -> u32 {

@@ -519,7 +519,13 @@ impl<'a, T: Word> PairSlot<'a, T> {
         self.compare_exchange_locked(Lane::Shared, old, new)
     }
 
-    fn compare_exchange_locked(
+    /// The same in any lane, by a locked instruction. On a CPU's lane, only for words that no operation of a handle works
+    /// on: sections lock nothing, so what they store and this would be lost to each other. A lane that
+    /// there is not is the shared one.
+    ///
+    /// # Errors
+    /// What the lane held, if it differed in either; nothing is stored then.
+    pub fn compare_exchange_locked(
         &self,
         lane: Lane,
         old: [T; 2],
@@ -532,14 +538,14 @@ impl<'a, T: Word> PairSlot<'a, T> {
         }
     }
 
-    /// The shared or the bias lane, which are written by locked instructions only.
     fn exchange_locked(
         &self,
         lane: Lane,
         old: [u64; 2],
         new: [u64; 2],
     ) -> Result<[u64; 2], [u64; 2]> {
-        let word = self.at.in_lane(lane).unwrap_or(self.at.word);
+        let lane = self.at.in_lane(lane).or(self.at.in_lane(Lane::Shared));
+        let word = lane.unwrap_or(self.at.word);
         // SAFETY: a pair of the segment, which is mapped as long as the handle lives.
         let held = unsafe { wide::compare_exchange(word, old, new) };
         if held == old { Ok(held) } else { Err(held) }

@@ -37,7 +37,7 @@ use crate::metric::{Core, Home};
 #[derive(Debug)]
 pub struct BatchCounter {
     core: Core<4>,
-    local: Local,
+    local: Local<4>,
 }
 
 impl BatchCounter {
@@ -58,7 +58,7 @@ impl BatchCounter {
     /// With another batch, at least 1: the larger, the cheaper is counting, and the larger is the bound. With a batch of 1 reads
     /// are exact when nobody counts.
     pub const fn batch(mut self, batch: u32) -> Self {
-        self.local = Local::new(if batch == 0 { 1 } else { batch });
+        self.local = Local::with_batch(batch);
         self
     }
 
@@ -235,9 +235,10 @@ impl BatchCounter {
     #[cold]
     #[inline(never)]
     fn first(&self) -> Option<Member<'_>> {
-        let words = self.core.words()?;
-        self.local.prepare(words);
-        Some(Member::new(Words::of(&words, 0)?, &self.local))
+        let all = self.core.words()?;
+        let words = Words::of(&all, 0)?;
+        words.prepare(all, &self.local);
+        Some(Member::new(words, &self.local))
     }
 }
 

@@ -8,16 +8,102 @@
 //! An addition that would take *v* too far from *p* moves *p* with it, in one commit of 16 bytes. Before that,
 //! it moves the one published word that must not be overtaken; behind it, the other.
 
-use countersink_percpu::PairSlot;
+use core::sync::atomic::AtomicI64;
+use core::sync::atomic::Ordering::AcqRel;
 
-/// What lanes publish to.
+use countersink_percpu::{Lane, PairSlot};
+
+use super::estimate::Estimate;
+
+/// A lane's two words, or others that are used like them.
+pub(crate) trait Pair {
+    /// What they are, if only just now.
+    fn look(&self) -> [i64; 2];
+    /// Makes them others if they are still the old ones.
+    ///
+    /// # Errors
+    /// What they are instead.
+    fn exchange(&self, old: [i64; 2], new: [i64; 2]) -> Result<(), [i64; 2]>;
+}
+
+/// On whatever CPU the thread is.
+pub(crate) struct OnThisCpu<'a>(pub(crate) PairSlot<'a, i64>);
+
+impl Pair for OnThisCpu<'_> {
+    fn look(&self) -> [i64; 2] {
+        // Exchanges nothing for nothing at worst.
+        match self.0.compare_exchange([0, 0], [0, 0]) {
+            Ok(held) | Err(held) => held,
+        }
+    }
+
+    fn exchange(&self, old: [i64; 2], new: [i64; 2]) -> Result<(), [i64; 2]> {
+        self.0.compare_exchange(old, new).map(drop)
+    }
+}
+
+/// In one lane, by locked instructions.
+pub(crate) struct InLane<'a>(pub(crate) PairSlot<'a, i64>, pub(crate) Lane);
+
+impl Pair for InLane<'_> {
+    fn look(&self) -> [i64; 2] {
+        self.0.load(self.1).unwrap_or_default()
+    }
+
+    fn exchange(&self, old: [i64; 2], new: [i64; 2]) -> Result<(), [i64; 2]> {
+        self.0.compare_exchange_locked(self.1, old, new).map(drop)
+    }
+}
+
+/// What is published to.
 pub(crate) trait Published {
-    /// Moves what has to move before a lane does: the upper word up, or the lower one down.
+    /// Moves what has to move before a lane does.
     fn before(&self, step: Step);
-    /// Moves the other word, behind the lane.
+    /// Moves the rest, behind the lane.
     fn behind(&self, step: Step);
     /// Takes back what was moved before and not used.
     fn take_back(&self, step: Step);
+}
+
+/// Something that is added to.
+pub(crate) trait Word {
+    /// Adds, wrapping at 2^64.
+    fn add(&self, n: i128);
+}
+
+impl Word for &AtomicI64 {
+    fn add(&self, n: i128) {
+        if n != 0 {
+            // Release: who sees a lane published sees that it was announced, and the other way round.
+            self.fetch_add(n as i64, AcqRel);
+        }
+    }
+}
+
+/// A word that is never below what is published to it, and one that is never above.
+pub(crate) struct Both<W> {
+    pub(crate) upper: W,
+    pub(crate) lower: W,
+}
+
+impl<W: Word> Both<W> {
+    fn word(&self, upper: bool) -> &W {
+        if upper { &self.upper } else { &self.lower }
+    }
+}
+
+impl<W: Word> Published for Both<W> {
+    fn before(&self, step: Step) {
+        self.word(step.up).add(step.signed());
+    }
+
+    fn behind(&self, step: Step) {
+        self.word(!step.up).add(step.signed());
+    }
+
+    fn take_back(&self, step: Step) {
+        self.word(step.up).add(-step.signed());
+    }
 }
 
 /// How far a lane's published word moves.
@@ -37,7 +123,7 @@ impl Step {
     /// who turns does not, so that there is a batch's way in both directions. So steps are rarest for those
     /// who count in one direction, and never more than two in a batch's way. What is published is even after a step up
     /// and odd after one down: that is how the direction is known.
-    pub(crate) fn of(held: [i64; 2], n: i64, most: u64) -> Step {
+    pub(crate) fn of(held: [i64; 2], n: i128, most: u64) -> Step {
         let distance = distance(held, n);
         if distance.unsigned_abs() <= u128::from(most) {
             return Step::NONE;
@@ -57,7 +143,7 @@ impl Step {
     }
 
     /// The shortest that will do.
-    pub(crate) fn least(held: [i64; 2], n: i64, most: u64) -> Step {
+    pub(crate) fn least(held: [i64; 2], n: i128, most: u64) -> Step {
         let distance = distance(held, n);
         Step {
             up: distance > 0,
@@ -66,33 +152,30 @@ impl Step {
     }
 
     /// What is added to a word that moves with it.
-    pub(crate) fn signed(self) -> i64 {
+    pub(crate) fn signed(self) -> i128 {
         if self.up {
-            self.by as i64
+            i128::from(self.by)
         } else {
-            (self.by as i64).wrapping_neg()
+            -i128::from(self.by)
         }
+    }
+
+    /// A word that has moved with it.
+    fn moved(self, word: i64) -> i64 {
+        word.wrapping_add(self.signed() as i64)
     }
 }
 
 /// How far the value is from what is published, once `n` is added.
-fn distance(held: [i64; 2], n: i64) -> i128 {
-    i128::from(held[0].wrapping_sub(held[1])) + i128::from(n)
-}
-
-/// The pair of the lane that this thread is on, which may be another's by the time it is looked at.
-fn look(pair: &PairSlot<'_, i64>) -> [i64; 2] {
-    // Exchanges nothing for nothing at worst.
-    match pair.compare_exchange([0, 0], [0, 0]) {
-        Ok(held) | Err(held) => held,
-    }
+fn distance(held: [i64; 2], n: i128) -> i128 {
+    i128::from(held[0].wrapping_sub(held[1])) + n
 }
 
 /// Adds where [`PairSlot::add_within`] did not.
 ///
 /// Repeated while others change the lane, which is always somebody's progress.
-pub(crate) fn add(pair: &PairSlot<'_, i64>, n: i64, most: u64, published: &impl Published) {
-    let mut held = look(pair);
+pub(crate) fn add(pair: &impl Pair, n: i128, most: u64, published: &impl Published) {
+    let mut held = pair.look();
     let mut moved = Step::NONE;
     loop {
         let step = Step::of(held, n, most);
@@ -107,9 +190,9 @@ pub(crate) fn add(pair: &PairSlot<'_, i64>, n: i64, most: u64, published: &impl 
             });
             moved = step;
         }
-        let new = [held[0].wrapping_add(n), held[1].wrapping_add(step.signed())];
-        match pair.compare_exchange(held, new) {
-            Ok(_) => {
+        let new = [held[0].wrapping_add(n as i64), step.moved(held[1])];
+        match pair.exchange(held, new) {
+            Ok(()) => {
                 published.behind(step);
                 published.take_back(Step {
                     by: moved.by - step.by,
@@ -127,14 +210,14 @@ pub(crate) fn add(pair: &PairSlot<'_, i64>, n: i64, most: u64, published: &impl 
 /// `allow` is called again, and what it moved is taken back, whenever the lane has changed: so it was asked while
 /// the lane was as it is when this commits.
 pub(crate) fn add_if(
-    pair: &PairSlot<'_, i64>,
+    pair: &impl Pair,
     n: i64,
     most: u64,
     published: &impl Published,
     allow: impl Fn(Step) -> bool,
 ) -> bool {
-    let up = n > 0;
-    let mut held = look(pair);
+    let (up, n) = (n > 0, i128::from(n));
+    let mut held = pair.look();
     loop {
         let toward = |step: Step| {
             if step.up == up {
@@ -147,9 +230,9 @@ pub(crate) fn add_if(
         let Some(step) = steps.into_iter().find(|step| allow(*step)) else {
             return false;
         };
-        let new = [held[0].wrapping_add(n), held[1].wrapping_add(step.signed())];
-        match pair.compare_exchange(held, new) {
-            Ok(_) => {
+        let new = [held[0].wrapping_add(n as i64), step.moved(held[1])];
+        match pair.exchange(held, new) {
+            Ok(()) => {
                 published.behind(step);
                 return true;
             }
@@ -166,8 +249,7 @@ pub(crate) fn add_if(
 ///
 /// On the shared lane, whose exchange fails if another has set the value in between.
 pub(crate) fn set(pair: &PairSlot<'_, i64>, value: i64, published: &impl Published) -> i64 {
-    use countersink_percpu::Lane::Shared;
-    let mut held = pair.load(Shared).unwrap_or_default();
+    let mut held = pair.load(Lane::Shared).unwrap_or_default();
     loop {
         let lanes = pair.values().skip(1);
         let sum = lanes.fold(held[0], |sum, lane| sum.wrapping_add(lane[0]));
@@ -197,6 +279,28 @@ pub(crate) fn sum(pair: &PairSlot<'_, i64>, which: usize) -> i64 {
         .fold(0, |sum, lane| sum.wrapping_add(lane[which & 1]))
 }
 
+/// How often a sum is taken again because it cannot have been.
+const MOST_READS: usize = 16;
+
+/// The sum over all lanes: what was added before, and each addition that runs meanwhile or not.
+///
+/// Additions and subtractions that were seen in part make sums that there never were. One that is outside
+/// what the estimates before and after allow is taken again, and at last brought to the next that they allow.
+pub(crate) fn sum_within(pair: &PairSlot<'_, i64>, estimate: impl Fn() -> Estimate) -> i64 {
+    let mut before = estimate();
+    let mut held = 0;
+    for _ in 0..MOST_READS {
+        let seen = sum(pair, 0);
+        let after = estimate();
+        held = before.hold(after, seen);
+        if held == seen {
+            break;
+        }
+        before = after;
+    }
+    held
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,8 +327,9 @@ mod tests {
         ) {
             let held = [published.wrapping_add(offset % (most as i64 + 1)), published];
             let value = held[0].wrapping_add(n);
+            let n = i128::from(n);
             for (step, tells) in [(Step::of(held, n, most), most > 0), (Step::least(held, n, most), false)] {
-                let after = published.wrapping_add(step.signed());
+                let after = step.moved(published);
                 assert!(value.wrapping_sub(after).unsigned_abs() <= most, "{step:?}");
                 assert!(!tells || step.by == 0 || (after & 1 == 0) == step.up, "{step:?}");
             }

@@ -26,7 +26,7 @@ use crate::metric::{Core, Home};
 #[derive(Debug)]
 pub struct BatchCounters {
     core: Core<4>,
-    local: Local,
+    local: Local<4>,
 }
 
 impl BatchCounters {
@@ -41,7 +41,7 @@ impl BatchCounters {
 
     /// With another batch, as [`BatchCounter::batch`](crate::BatchCounter::batch).
     pub const fn batch(mut self, batch: u32) -> Self {
-        self.local = Local::new(if batch == 0 { 1 } else { batch });
+        self.local = Local::with_batch(batch);
         self
     }
 
@@ -80,9 +80,9 @@ impl BatchCounters {
     #[cold]
     #[inline(never)]
     fn first(&self) -> Option<Slots<'static>> {
-        let words = self.core.words()?;
-        self.local.prepare(words);
-        Some(words)
+        let all = self.core.words()?;
+        Words::of(&all, 0)?.prepare(all, &self.local);
+        Some(all)
     }
 
     /// Where they count. Registers them, if nothing has.
@@ -100,12 +100,12 @@ pub struct Member<'a> {
     words: Words<'static>,
     /// The batch less one.
     most: u64,
-    local: &'a Local,
+    local: &'a Local<4>,
 }
 
 impl<'a> Member<'a> {
     #[inline(always)]
-    pub(super) fn new(words: Words<'static>, local: &'a Local) -> Self {
+    pub(super) fn new(words: Words<'static>, local: &'a Local<4>) -> Self {
         let most = local.most();
         Member { words, most, local }
     }
@@ -144,7 +144,7 @@ impl<'a> Member<'a> {
     /// As [`BatchCounter::add_batch`](crate::BatchCounter::add_batch).
     #[inline(always)]
     pub fn add_batch(&self, n: i64, batch: u32) {
-        self.local.widen(&self.words, batch);
+        self.local.widen(batch, |batch| self.words.widen(batch));
         let most = u64::from(batch.max(1) - 1);
         if !self.words.pair.try_add_within(n, most) {
             self.words.carry(n, most);

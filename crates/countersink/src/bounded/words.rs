@@ -5,12 +5,13 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use countersink_percpu::{Lane, PairSlot, Slots};
 
-use super::carry::{self, Published, Step};
+use super::carry::{self, Both, OnThisCpu, Step};
 use super::carrying::Carrying;
 use super::estimate::Estimate;
+use super::local::Local;
 
-/// How often a sum is taken again because it cannot have been.
-const MOST_READS: usize = 16;
+/// Attempts that others' publishing makes fail.
+const MOST_ATTEMPTS: usize = 16;
 
 /// One counter's words.
 ///
@@ -22,36 +23,6 @@ pub(crate) struct Words<'a> {
     /// In the bias lane, the first: how much all lanes together may have that is not published; `i64::MAX` where some do not
     /// publish at all. It only rises.
     pub(crate) slack: PairSlot<'a, i64>,
-}
-
-/// See [`Published`].
-struct HighAndLow<'a> {
-    high: &'a AtomicI64,
-    low: &'a AtomicI64,
-}
-
-impl HighAndLow<'_> {
-    fn shift(&self, high: bool, by: i64) {
-        let word = if high { self.high } else { self.low };
-        if by != 0 {
-            // Release: who sees a lane published sees that it was announced, and the other way round.
-            word.fetch_add(by, AcqRel);
-        }
-    }
-}
-
-impl Published for HighAndLow<'_> {
-    fn before(&self, step: Step) {
-        self.shift(step.up, step.signed());
-    }
-
-    fn behind(&self, step: Step) {
-        self.shift(!step.up, step.signed());
-    }
-
-    fn take_back(&self, step: Step) {
-        self.shift(step.up, step.signed().wrapping_neg());
-    }
 }
 
 impl<'a> Words<'a> {
@@ -67,7 +38,7 @@ impl<'a> Words<'a> {
     }
 
     #[inline(always)]
-    fn published(&self) -> HighAndLow<'a> {
+    fn published(&self) -> Both<&'a AtomicI64> {
         published(self.pair)
     }
 
@@ -77,6 +48,11 @@ impl<'a> Words<'a> {
         let slack = i64::try_from(self.pair.lanes().saturating_mul(most));
         self.slack_word()
             .fetch_max(slack.unwrap_or(i64::MAX - 1), AcqRel);
+    }
+
+    /// Makes all words of the counter's entry ready to be counted in.
+    pub(crate) fn prepare(&self, all: Slots<'static>, local: &Local<4>) {
+        local.prepare(all, default_batch, |batch| self.widen(batch));
     }
 
     #[inline(always)]
@@ -93,16 +69,16 @@ impl<'a> Words<'a> {
 
     /// What is known without looking at the lanes.
     pub(crate) fn estimate(&self) -> Estimate {
-        let [high, low] = self.pair.load(Lane::Bias).unwrap_or_default();
+        let [upper, lower] = self.pair.load(Lane::Bias).unwrap_or_default();
         // Afterwards: what was unpublished then was within a batch that had been noted by now.
-        Estimate::between(low, high, self.unpublished())
+        Estimate::between(lower, upper, self.unpublished())
     }
 
     /// What is most likely.
     #[inline(always)]
     pub(crate) fn read(&self) -> i64 {
-        let [high, low] = self.pair.load(Lane::Bias).unwrap_or_default();
-        Estimate::between(low, high, 0).value
+        let [upper, lower] = self.pair.load(Lane::Bias).unwrap_or_default();
+        Estimate::between(lower, upper, 0).value
     }
 
     /// Adds where the lane has to publish, or where the attempt was aborted.
@@ -124,15 +100,15 @@ impl<'a> Words<'a> {
     /// Adds if the sum is on this side of the limit afterwards, as far as can be told without looking at the lanes.
     #[inline(always)]
     pub(crate) fn limited_add(&self, limit: i64, n: i64, most: u64) -> bool {
-        let HighAndLow { high, low } = self.published();
+        let Both { upper, lower } = self.published();
         // Saturated, which refuses; the carry tells exactly.
         let unpublished = self.unpublished();
         let added = if n > 0 {
             let limit = limit.saturating_sub(unpublished);
-            limit > i64::MIN && self.pair.try_add_within_at_most(n, most, high, limit)
+            limit > i64::MIN && self.pair.try_add_within_at_most(n, most, upper, limit)
         } else {
             let limit = limit.saturating_add(unpublished);
-            limit < i64::MAX && self.pair.try_add_within_at_least(n, most, low, limit)
+            limit < i64::MAX && self.pair.try_add_within_at_least(n, most, lower, limit)
         };
         added || n == 0 || limited_carry(self.slack, self.pair, [limit, n], most)
     }
@@ -143,23 +119,9 @@ impl<'a> Words<'a> {
         carry::set(&self.pair, value, &self.published())
     }
 
-    /// The sum over all lanes: what was added before, and each addition that runs meanwhile or not.
-    ///
-    /// Additions and subtractions that were seen in part make sums that there never were. One that is outside
-    /// what the estimates before and after allow is taken again, and at last brought to the next that they allow.
+    /// The sum over all lanes, as the estimates allow it.
     pub(crate) fn sum(&self) -> i64 {
-        let mut before = self.estimate();
-        let mut sum = 0;
-        for _ in 0..MOST_READS {
-            sum = carry::sum(&self.pair, 0);
-            let after = self.estimate();
-            let held = before.hold(after, sum);
-            if held == sum {
-                return sum;
-            }
-            (before, sum) = (after, held);
-        }
-        sum
+        carry::sum_within(&self.pair, || self.estimate())
     }
 
     /// Makes the two words what the lanes have published, if nobody has changed them meanwhile; whether it did.
@@ -168,7 +130,7 @@ impl<'a> Words<'a> {
     /// nobody is, and they are then the same, the lanes have not published anything in between: whoever does moves a word
     /// first, and the two cannot be what they were before all have finished and come to nothing.
     pub(crate) fn sync(&self, quiet: impl Fn() -> bool) -> bool {
-        for _ in 0..MOST_READS {
+        for _ in 0..MOST_ATTEMPTS {
             let held = self.pair.load(Lane::Bias).unwrap_or_default();
             if !quiet() {
                 continue;
@@ -193,17 +155,22 @@ impl<'a> Words<'a> {
     }
 }
 
+/// What the kernel takes.
+fn default_batch() -> u32 {
+    countersink_percpu::online_cpus().saturating_mul(2).max(32)
+}
+
 #[inline(always)]
-fn published(pair: PairSlot<'_, i64>) -> HighAndLow<'_> {
-    let [high, low] = pair.bias_words();
-    HighAndLow { high, low }
+fn published(pair: PairSlot<'_, i64>) -> Both<&AtomicI64> {
+    let [upper, lower] = pair.bias_words();
+    Both { upper, lower }
 }
 
 #[cold]
 #[inline(never)]
 fn carry(pair: PairSlot<'_, i64>, n: i64, most: u64) {
     let _carrying = Carrying::begin();
-    carry::add(&pair, n, most, &published(pair));
+    carry::add(&OnThisCpu(pair), i128::from(n), most, &published(pair));
 }
 
 #[cold]
@@ -218,7 +185,7 @@ fn limited_carry(
     let words = Words { slack, pair };
     let published = published(pair);
     let up = n > 0;
-    let word = if up { published.high } else { published.low };
+    let word = if up { published.upper } else { published.lower };
     let allow = |step: Step| {
         let unpublished = i128::from(words.unpublished());
         let mut held = word.load(Acquire);
@@ -232,12 +199,12 @@ fn limited_carry(
             if !allowed || step.by == 0 {
                 return allowed;
             }
-            let moved = held.wrapping_add(step.signed());
+            let moved = held.wrapping_add(step.signed() as i64);
             match word.compare_exchange_weak(held, moved, AcqRel, Acquire) {
                 Ok(_) => return true,
                 Err(newer) => held = newer,
             }
         }
     };
-    carry::add_if(&pair, n, most, &published, allow)
+    carry::add_if(&OnThisCpu(pair), n, most, &published, allow)
 }

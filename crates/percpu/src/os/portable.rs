@@ -19,6 +19,11 @@ pub(crate) fn online_cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
 }
 
+/// Which CPU this thread is on is not known here.
+pub(crate) fn current_cpu() -> Option<u32> {
+    None
+}
+
 /// What this process can have.
 pub(crate) fn decide(request: Option<Mechanism>) -> Choice {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());

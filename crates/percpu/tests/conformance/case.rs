@@ -1,6 +1,6 @@
 //! One operation on one lane against the oracle.
-use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use countersink_percpu::spec::{Op, Outcome};
 use countersink_percpu::{Lane, PairSlot, Segment, Slot, Word};

@@ -75,7 +75,7 @@ fn kernel_mask_bits() -> u32 {
 }
 
 /// The CPU that this thread is on, just now.
-pub(super) fn current() -> Option<u32> {
+pub(crate) fn current() -> Option<u32> {
     // SAFETY: no preconditions.
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }

@@ -10,7 +10,7 @@ mod pin;
 )]
 mod registration;
 
-pub(crate) use cpus::online as online_cpus;
+pub(crate) use cpus::{current as current_cpu, online as online_cpus};
 pub(crate) use map::Mapping;
 
 use super::Place;
