@@ -42,13 +42,18 @@ fn first() -> Option<Block<'static, 2>> {
     WORDS.get()
 }
 
-/// Whether at some moment of this call nobody was; not where that cannot be told.
-pub(crate) fn nobody() -> bool {
-    WORDS.get().or_else(first).is_some_and(|words| {
-        // The ended first: if as many have begun by then, all of them have ended.
-        let ended = words.slot::<1, u64>().sum();
-        words.slot::<0, u64>().sum() == ended
-    })
+/// How many have begun so far; `None` where that cannot be told.
+pub(crate) fn begun() -> Option<u64> {
+    let words = WORDS.get().or_else(first)?;
+    Some(words.slot::<0, u64>().sum())
+}
+
+/// How many have begun so far, if at some moment of this call all of them had ended.
+pub(crate) fn quiet() -> Option<u64> {
+    // The ended first: if as many have begun by then, all of them have ended.
+    let words = WORDS.get().or_else(first)?;
+    let ended = words.slot::<1, u64>().sum();
+    begun().filter(|begun| *begun == ended)
 }
 
 /// Forgets the threads that a child does not have.

@@ -4,7 +4,6 @@ use core::cmp::Ordering;
 
 use countersink_percpu::Slots;
 
-use super::carrying;
 use super::estimate::Estimate;
 use super::local::Local;
 use super::words::Words;
@@ -225,6 +224,6 @@ impl<'a> Member<'a> {
 
     /// As [`BatchCounter::sync`](crate::BatchCounter::sync).
     pub fn sync(&self) -> bool {
-        self.words.sync(carrying::nobody)
+        self.words.sync()
     }
 }

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use countersink_percpu::{Lane, PairSlot, Slots};
 
 use super::carry::{self, Both, OnThisCpu, Step};
-use super::carrying::Carrying;
+use super::carrying::{self, Carrying};
 use super::estimate::Estimate;
 use super::local::Local;
 
@@ -124,34 +124,33 @@ impl<'a> Words<'a> {
         carry::sum_within(&self.pair, || self.estimate())
     }
 
-    /// Makes the two words what the lanes have published, if nobody has changed them meanwhile; whether it did.
-    ///
-    /// Who is in the middle of a carry has moved one of them, so if `quiet` says, after they were loaded, that
-    /// nobody is, and they are then the same, the lanes have not published anything in between: whoever does moves a word
-    /// first, and the two cannot be what they were before all have finished and come to nothing.
-    pub(crate) fn sync(&self, quiet: impl Fn() -> bool) -> bool {
-        for _ in 0..MOST_ATTEMPTS {
-            let held = self.pair.load(Lane::Bias).unwrap_or_default();
-            if !quiet() {
-                continue;
-            }
-            let published = carry::sum(&self.pair, 1);
-            if self
-                .pair
-                .compare_exchange_bias(held, [published; 2])
-                .is_ok()
-            {
-                return true;
-            }
+    /// Makes the two words what the lanes have published; whether it did. Not while a thread of this process is in the middle
+    /// of publishing.
+    pub(crate) fn sync(&self) -> bool {
+        (0..MOST_ATTEMPTS).any(|_| self.try_sync().unwrap_or(false))
+    }
+
+    /// Nobody was in the middle while the two words and the lanes were loaded, since nobody has begun from before to
+    /// after. If the two are still the same then, nobody is now: whoever publishes moves one of the two first, and from there they only
+    /// come back to what they were with nobody in the middle and nothing published in all.
+    fn try_sync(&self) -> Option<bool> {
+        let begun = carrying::quiet()?;
+        let held = self.pair.load(Lane::Bias)?;
+        let published = carry::sum(&self.pair, 1);
+        if carrying::begun() != Some(begun) {
+            return None;
         }
-        false
+        let exchanged = self.pair.compare_exchange_bias(held, [published; 2]);
+        Some(exchanged.is_ok())
     }
 
     /// Makes words that were another counter's, of this kind, begin at 0. Nobody else uses them. What may be
     /// unpublished stays what it was: lanes may hold as much.
     pub(crate) fn begin(&self) {
         carry::set(&self.pair, 0, &self.published());
-        self.sync(|| true);
+        let held = self.pair.load(Lane::Bias).unwrap_or_default();
+        let published = carry::sum(&self.pair, 1);
+        let _ = self.pair.compare_exchange_bias(held, [published; 2]);
     }
 }
 

@@ -9,6 +9,7 @@
 //! Run with `--nocapture` to see how many states each test visits, and how each mutant fails.
 
 mod add;
+mod bounded;
 mod extremes;
 mod gauge;
 mod register;
