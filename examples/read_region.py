@@ -24,9 +24,12 @@ READY = 2  # the state of an entry
 TRIES = 100  # of reading a metric that is being reset
 WORD = 2**64 - 1
 
-COUNTER, GAUGE, SPAN, HISTOGRAM = 1, 2, 3, 4
-KINDS = {COUNTER: "counter", GAUGE: "gauge", SPAN: "span", HISTOGRAM: "histogram"}
+COUNTER, GAUGE, SPAN, HISTOGRAM, BATCH, TREE = 1, 2, 3, 4, 5, 6
+KINDS = {COUNTER: "counter", GAUGE: "gauge", SPAN: "span", HISTOGRAM: "histogram", BATCH: "batch", TREE: "tree"}
 WORDS_BEFORE_BUCKETS = {COUNTER: 1, GAUGE: 2, SPAN: 16, HISTOGRAM: 2}
+MOST_BATCHES = 4095
+TREE_WORDS, TREE_SLACK = 20, 18
+NO_TELLING = 2**63 - 1  # as a slack
 UNITS = {0: "", 1: "bytes", 2: "nanoseconds", 3: "ticks"}
 MECHANISMS = {1: "restartable sequences", 2: "locked lanes of CPUs", 3: "locked lanes of threads"}
 REASONS = {1: "bad name", 2: "bad labels", 3: "name and labels too long", 4: "defined otherwise before",
@@ -128,34 +131,58 @@ class Region:
         """All metrics; equal entries are added up."""
         found = {}
         for number in range(min(self.u64(1024), self.entries)):
-            metric = self.metric(number)
-            if metric:
+            for metric in self.metrics_of(number):
                 key = tuple(metric[field] for field in ("name", "labels", "kind", "unit", "grouping", "sum_kept"))
                 found[key] = merged(found[key], metric) if key in found else metric
         return [found[key] for key in sorted(found)]
 
-    def metric(self, number):
+    def metrics_of(self, number):
+        """The metrics of an entry: one, or several batch counters."""
         at = self.entries_at + ENTRY * number
         life = self.u64(at)
-        if life & 0xFF != READY:
-            return None
-        entry = self.entry(at)
+        entry = self.entry(at) if life & 0xFF == READY else None
         if not entry:
-            return None
-        sums, extremes, torn = self.values(entry)
+            return []
+        described = dict(entry, entry=number, generation=life >> 32, extremes={}, torn=False, bound=None)
+        if entry["kind"] in (BATCH, TREE):
+            found = [dict(described, **one) for one in self.published(entry)]
+        else:
+            sums, extremes, torn = self.values(entry)
+            found = [dict(described, sums=sums, extremes=extremes, torn=torn)]
         after = self.u64(at)
         if after & 0xFF != READY or after >> 32 != life >> 32:
-            return None  # it is, or was, another metric
-        return dict(entry, entry=number, generation=life >> 32, sums=sums, extremes=extremes, torn=torn)
+            return []  # it is, or was, another metric
+        return found
+
+    def published(self, entry):
+        """Sums, estimates and bounds of batch and tree counters."""
+        count, slack_at = (1, TREE_SLACK) if entry["kind"] == TREE else (entry["count"], 2 * entry["count"])
+        before = self.lane(entry, BIAS, 0, entry["words"])
+        lanes = [self.lane(entry, lane, 0, entry["words"]) for lane in self.counting_lanes()]
+        after = self.lane(entry, BIAS, 0, entry["words"])
+        for index in range(count):
+            at = 2 * index
+            first, later = (estimated(bias[at], bias[at + 1], bias[slack_at]) for bias in (before, after))
+            total = signed(sum(lane[at] for lane in lanes) & WORD)
+            # Additions that were seen in part: the next sum that what was published before and after allows.
+            total = min(max(total, min(first[1], later[1])), max(first[2], later[2]))
+            labels = ",".join(filter(None, [entry["labels"], 'index="%d"' % index])) if count > 1 else entry["labels"]
+            yield {"sums": [total & WORD, first[0] & WORD], "bound": first[3], "labels": labels}
 
     def entry(self, at):
         """What an entry says, or nothing if it cannot be right or is of a later version."""
         fields = struct.unpack("=QIIIIIIIHHHHIQII448s", self.read(at, ENTRY))
         _, kind, unit, segment, word, words, grouping, _, name, group, labels, help_text, *_, text = fields
-        power = (grouping & 0xFF) - 1
-        if kind not in KINDS or power > 7 or power < 0 and kind == HISTOGRAM or power >= 0 and kind < SPAN:
-            return None
-        needed = WORDS_BEFORE_BUCKETS[kind] + (buckets(power) if power >= 0 else 0)
+        power, count = (grouping & 0xFF) - 1, 1
+        if kind in (BATCH, TREE):
+            power, count = -1, grouping
+            if not (1 <= count <= MOST_BATCHES if kind == BATCH else count == 0):
+                return None
+            needed = 2 + 2 * count if kind == BATCH else TREE_WORDS
+        else:
+            if kind not in KINDS or power > 7 or power < 0 and kind == HISTOGRAM or power >= 0 and kind < SPAN:
+                return None
+            needed = WORDS_BEFORE_BUCKETS[kind] + (buckets(power) if power >= 0 else 0)
         if segment >= self.segments or words != needed or word + words > WORDS:
             return None
         if not 1 <= name <= 255 or group > name or name + labels + help_text > len(text):
@@ -164,8 +191,8 @@ class Region:
         def part(start, size):
             return text[start:start + size].decode(errors="replace")
 
-        return {"kind": kind, "unit": unit, "segment": segment, "word": word, "words": words,
-                "grouping": power, "sum_kept": bool(grouping & 0x100), "name": part(0, name),
+        return {"kind": kind, "count": count, "unit": unit, "segment": segment, "word": word, "words": words,
+                "grouping": power, "sum_kept": kind == HISTOGRAM and bool(grouping & 0x100), "name": part(0, name),
                 "group": part(0, group), "labels": part(name, labels), "help": part(name + labels, help_text)}
 
     def values(self, entry):
@@ -198,6 +225,19 @@ class Region:
         return bias[word] + sum(lanes) & WORD
 
 
+def signed(word):
+    return word - (1 << 64) if word >> 63 else word
+
+
+def estimated(upper, lower, slack):
+    """An estimate, the least and the greatest sum that there may be, and the bound."""
+    upper, lower = signed(upper), signed(lower)
+    gap = max(signed(upper - lower & WORD), 0)
+    if slack == NO_TELLING:
+        return lower + gap // 2, -(2**63), 2**63 - 1, None
+    return lower + gap // 2, lower - slack, upper + slack, slack + (gap + 1) // 2
+
+
 def lane_extremes(generations, words, present):
     return {name: words[at + 1] for name, (at, _) in EXTREMES.items() if generations[at] == present != 0}
 
@@ -210,8 +250,9 @@ def outermost(some, others):
 
 
 def merged(one, other):
+    known = one["bound"] is not None and other["bound"] is not None
     return dict(one, sums=[a + b & WORD for a, b in zip(one["sums"], other["sums"])],
-                extremes=outermost(one["extremes"], other["extremes"]), torn=one["torn"] or other["torn"])
+                bound=one["bound"] + other["bound"] if known else None, extremes=outermost(one["extremes"], other["extremes"]), torn=one["torn"] or other["torn"])
 
 
 def buckets(power):
@@ -254,9 +295,6 @@ def label_values(text):
 
 def shown(metric, ticks_per_second):
     """A metric as it is printed."""
-    def signed(word):
-        return word - (1 << 64) if word >> 63 else word
-
     def nanoseconds(ticks):
         return (ticks * 10**9 + ticks_per_second // 2) // ticks_per_second if ticks_per_second else 0
 
@@ -265,6 +303,8 @@ def shown(metric, ticks_per_second):
         value = {"value": sums[0]}
     elif kind == GAUGE:
         value = {"low": signed(sums[0]), "high": signed(sums[1])}
+    elif kind in (BATCH, TREE):
+        value = {"value": signed(sums[0]), "estimate": signed(sums[1]), "bound": metric["bound"]}
     elif kind == HISTOGRAM:
         total = sums[0] if metric["sum_kept"] else None
         value = dict(histogram(sums[2:], metric["grouping"], total), sum=total)

@@ -31,7 +31,7 @@ pub const INDEX: Range<usize> = UNIT..ENTRIES;
 type Entry = (&'static str, &'static str, u32, u32, u32, u32, u32);
 
 /// Two of them are one metric.
-const METRICS: [Entry; 8] = [
+const METRICS: [Entry; 11] = [
     ("counter", "", 1, 0, 0, 0, 1),
     ("counter", "", 1, 0, 0, 1, 1),
     ("family", r#"a="1\n",b="\"""#, 1, 1, 0, 2, 1),
@@ -40,6 +40,9 @@ const METRICS: [Entry; 8] = [
     ("times", "", 3, 3, 1, 32, 16 + 65),
     ("sizes", "", 4, 1, 1 << 8 | 1, 128, 2 + 65),
     ("group_event", "", 4, 2, 2, 200, 2 + 128),
+    ("batch", "", 5, 0, 1, 336, 4),
+    ("batches", "", 5, 0, 3, 340, 8),
+    ("tree", "", 6, 0, 0, 352, 20),
 ];
 
 fn put(bytes: &mut [u8], at: usize, new: &[u8]) {

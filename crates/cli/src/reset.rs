@@ -110,7 +110,10 @@ type Names = BTreeMap<String, bool>;
 /// Names of metrics, without and with labels, and of groups.
 fn all_names(snapshot: &Snapshot) -> impl Iterator<Item = (String, bool)> {
     snapshot.metrics.iter().flat_map(|metric| {
-        let can_be_reset = !matches!(metric.value, Value::Gauge(_));
+        let can_be_reset = !matches!(
+            metric.value,
+            Value::Gauge(_) | Value::Batch(_) | Value::Tree(_)
+        );
         let names = [
             Some(metric.name.clone()),
             (!metric.labels.is_empty()).then(|| names::of(metric)),

@@ -88,7 +88,10 @@ fn members_are_reset_alone_and_gauges_are_left_alone() {
     assert_eq!(line(&shown, get), "0");
     assert_eq!(line(&shown, "demo_methods{method=\"PUT\"}"), "500");
     let gauge = refused(&mut countersink(&["reset", &demo.pid(), "demo_threads"]));
-    assert!(gauge.starts_with("demo_threads is a gauge, "), "{gauge}");
+    assert!(
+        gauge.starts_with("demo_threads goes up and down, "),
+        "{gauge}"
+    );
     let text = printed(&mut countersink(&["reset", &demo.pid(), "demo_*"]));
     assert_eq!(line(&text, "demo_methods{method=\"PUT\"}"), "500");
     assert!(!text.contains("demo_threads"), "{text}");

@@ -134,6 +134,9 @@ pub(crate) mod histogram {
     pub(crate) const SUM_KEPT: u32 = 1 << 8;
 }
 
+/// The most batch counters that one entry can have.
+pub(crate) const MOST_BATCHES: u32 = (WORDS as u32 - 2) / 2;
+
 /// The words of a tree counter, behind the pair of the lane and the root.
 pub(crate) mod tree {
     /// Two pairs for each level of groups.

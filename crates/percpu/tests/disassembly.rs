@@ -7,7 +7,7 @@
 #![cfg(not(any(countersink_inject, countersink_portable)))]
 #![allow(unsafe_code)]
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use countersink_percpu::local::{Local, LocalCounter};
 use countersink_percpu::{PairSlot, Slot};
@@ -145,6 +145,9 @@ probes! {
     store_min_signed(slot: Slot<'_, i64>, v: i64) -> bool = slot.store_min(v); 16, 3;
     store_max_signed(slot: Slot<'_, i64>, v: i64) -> bool = slot.store_max(v); 16, 3;
     add_unless(slot: Slot<'_>, n: u64, guard: &AtomicU64) -> bool = slot.add_unless(n, guard); 16, 3;
+    add_within(pair: PairSlot<'_>, n: u64, most: u64) -> bool = pair.add_within(n, most); 20, 2;
+    try_add_within(pair: PairSlot<'_>, n: u64, most: u64) -> bool = pair.try_add_within(n, most); 20, 2;
+    add_within_at_most(pair: PairSlot<'_>, n: u64, most: u64, guard: &AtomicI64, limit: i64) -> bool = pair.add_within_at_most(n, most, guard, limit); 26, 3;
     add_pair(pair: PairSlot<'_>, a: u64, b: u64) = pair.add([a, b]); 14, 1;
     compare_exchange_pair(pair: PairSlot<'_>, old: &[u64; 2], new: &[u64; 2]) -> bool = pair.compare_exchange(*old, *new).is_ok(); 34, 4;
     local_inc(local: &Local) = local.inc(); 1, 0;

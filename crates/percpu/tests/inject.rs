@@ -152,7 +152,7 @@ fn points(name: &str) -> usize {
         // Its exchange; the additions that follow have fewer.
         "Exchange" => 5,
         "AddReturn" | "CompareExchange" | "AddUnless" | "AddPair" => 6,
-        "CompareExchangePair" => 7,
+        "CompareExchangePair" | "AddWithin" | "AddWithinAtMost" => 7,
         other => panic!("how many points does {other} have?"),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use countersink::reader::{
-    Buckets, Clock, ClockKind, Info, Metric, Per, Refusal, Snapshot, Span, Value,
+    Bounded, Buckets, Clock, ClockKind, Info, Metric, Per, Refusal, Snapshot, Span, Value,
 };
 use serde::Serialize;
 
@@ -87,9 +87,19 @@ struct JsonLane {
 enum JsonValue {
     Counter { value: u64 },
     Gauge { low: i64, high: i64 },
+    Batch(JsonBounded),
+    Tree(JsonBounded),
     Span(JsonSpan),
     Histogram(JsonBuckets),
     Unknown,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonBounded {
+    value: i64,
+    estimate: i64,
+    /// The farthest that the value may be from the estimate, if that is known.
+    bound: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -237,9 +247,19 @@ fn value(value: &Value, clock: &Clock) -> JsonValue {
             low: gauge.low,
             high: gauge.high,
         },
+        Value::Batch(value) => JsonValue::Batch(bounded(value)),
+        Value::Tree(value) => JsonValue::Tree(bounded(value)),
         Value::Span(value) => JsonValue::Span(span(value, clock)),
         Value::Histogram(values) => JsonValue::Histogram(buckets(values)),
         _ => JsonValue::Unknown,
+    }
+}
+
+fn bounded(value: &Bounded) -> JsonBounded {
+    JsonBounded {
+        value: value.sum,
+        estimate: value.estimate,
+        bound: value.bound,
     }
 }
 

@@ -42,6 +42,8 @@ fn cells(value: &Value, unit: &str, look: Look) -> Option<[String; 6]> {
         Value::Gauge(gauge) if gauge.low == 0 && gauge.high == 0 => None,
         Value::Gauge(gauge) if gauge.low == gauge.high => Some(plain(gauge.low.to_string())),
         Value::Gauge(gauge) => Some(plain(format!("{}..{}", gauge.low, gauge.high))),
+        Value::Batch(value) | Value::Tree(value) if value.sum == 0 && value.estimate == 0 => None,
+        Value::Batch(value) | Value::Tree(value) => Some(plain(value.sum.to_string())),
         Value::Span(span) if is_empty(span) => None,
         Value::Span(span) => Some(span_cells(span)),
         Value::Histogram(values) if values.count() == 0 => None,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use countersink::reader::{Buckets, Clock, Extremes, Gauge, Metric, Span, Value};
+use countersink::reader::{Bounded, Buckets, Clock, Extremes, Gauge, Metric, Span, Value};
 
 use crate::names;
 use crate::units::{self, Unit, average, scaled};
@@ -57,7 +57,7 @@ pub(crate) fn metrics(metrics: &[&Metric], look: Look) -> String {
 
 type Section = (&'static str, &'static str, fn(&Value) -> bool);
 
-const SECTIONS: [Section; 4] = [
+const SECTIONS: [Section; 5] = [
     (
         "spans",
         "    events (+skipped) total(min/avg/max) bytes(min/avg/max)",
@@ -69,6 +69,9 @@ const SECTIONS: [Section; 4] = [
     ("gauges", "     value", |value| {
         matches!(value, Value::Gauge(_))
     }),
+    ("bounded counters", "     value about (within)", |value| {
+        matches!(value, Value::Batch(_) | Value::Tree(_))
+    }),
     ("histograms", "    values mean p50/p90/p99", |value| {
         matches!(value, Value::Histogram(_))
     }),
@@ -79,6 +82,7 @@ fn line(metric: &Metric, width: usize, look: Look) -> String {
     text += &match &metric.value {
         Value::Counter(value) => format!("{value:>10}") + &in_unit(*value, metric.unit, look),
         Value::Gauge(gauge) => gauge_value(*gauge, metric.unit, look),
+        Value::Batch(value) | Value::Tree(value) => bounded(value, metric.unit, look),
         Value::Span(span) => span_values(span, look),
         Value::Histogram(buckets) => histogram(buckets, metric.unit, look),
         _ => "of a kind that this version does not know".to_owned(),
@@ -105,6 +109,19 @@ fn gauge_value(gauge: Gauge, unit: &str, look: Look) -> String {
     let scaled = in_unit(low.unsigned_abs(), unit, look);
     let sign = if low < 0 { " -" } else { " " };
     format!("{low:>10}{}", scaled.replacen(' ', sign, 1))
+}
+
+/// The sum, and what the program reads without one.
+fn bounded(value: &Bounded, unit: &str, look: Look) -> String {
+    let sum = Gauge {
+        low: value.sum,
+        high: value.sum,
+    };
+    let bound = value
+        .bound
+        .map_or("?".to_owned(), |bound| bound.to_string());
+    let sum = gauge_value(sum, unit, look);
+    format!("{sum} {} ({bound})", value.estimate)
 }
 
 fn span_values(span: &Span, look: Look) -> String {

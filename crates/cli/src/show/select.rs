@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use clap::ValueEnum;
-use countersink::reader::{Buckets, Gauge, Info, Metric, Per, Value};
+use countersink::reader::{Bounded, Buckets, Gauge, Info, Metric, Per, Value};
 
 use super::lines::mean;
 use crate::names::{self, Filter};
@@ -46,6 +46,7 @@ fn key(metric: &Metric, sort: Sort) -> i128 {
     match (&metric.value, sort) {
         (Value::Counter(value), _) => (*value).into(),
         (Value::Gauge(gauge), _) => gauge.high.into(),
+        (Value::Batch(value) | Value::Tree(value), _) => value.sum.into(),
         (Value::Span(span), Sort::Total) => span.time.into(),
         (Value::Span(span), Sort::Avg) => average(span.time, span.events).into(),
         (Value::Span(span), Sort::Max) => span.times.map_or(-1, |times| times.max.into()),
@@ -83,12 +84,20 @@ pub(super) fn only_lane(metric: &mut Metric, lane: Per) {
     metric.value = found.map_or_else(|| nothing(&metric.value), |(_, value)| value.clone());
 }
 
+const NO_BOUNDED: Bounded = Bounded {
+    sum: 0,
+    estimate: 0,
+    bound: None,
+};
+
 /// What a lane holds that nobody has counted on.
 fn nothing(like: &Value) -> Value {
     match like {
         Value::Counter(_) => Value::Counter(0),
         Value::Gauge(_) => Value::Gauge(Gauge { low: 0, high: 0 }),
         Value::Span(_) => Value::Span(Box::default()),
+        Value::Batch(_) => Value::Batch(NO_BOUNDED),
+        Value::Tree(_) => Value::Tree(NO_BOUNDED),
         Value::Histogram(buckets) => Value::Histogram(Buckets {
             grouping: buckets.grouping,
             sum: buckets.sum.map(|_| 0),

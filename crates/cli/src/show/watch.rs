@@ -82,6 +82,7 @@ fn value(value: &Value) -> String {
         Value::Counter(value) => value.to_string(),
         Value::Gauge(gauge) if gauge.low == gauge.high => gauge.low.to_string(),
         Value::Gauge(gauge) => format!("{}..{}", gauge.low, gauge.high),
+        Value::Batch(value) | Value::Tree(value) => value.sum.to_string(),
         Value::Span(span) => span.events.to_string(),
         Value::Histogram(values) => values.count().to_string(),
         _ => String::new(),

@@ -93,6 +93,7 @@ pub(super) fn is_nothing(grown: &Metric) -> bool {
     match &grown.value {
         Value::Counter(by) => *by == 0,
         Value::Gauge(by) => (by.low, by.high) == (0, 0),
+        Value::Batch(by) | Value::Tree(by) => by.sum == 0,
         Value::Span(span) => [span.events, span.skipped, span.invalid] == [0; 3],
         Value::Histogram(values) => values.count() == 0,
         _ => true,
@@ -107,6 +108,7 @@ fn values(grown: &Metric) -> Vec<(String, String)> {
         Value::Counter(by) => vec![(name, by.to_string())],
         Value::Gauge(by) if by.low == by.high => vec![(name, by.low.to_string())],
         Value::Gauge(by) => vec![(name, format!("{}..{}", by.low, by.high))],
+        Value::Batch(by) | Value::Tree(by) => vec![(name, by.sum.to_string())],
         Value::Span(span) => of_span(span, part),
         Value::Histogram(values) => {
             let sum = values.sum.map(|sum| part("sum", sum));

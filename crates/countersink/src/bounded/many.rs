@@ -8,6 +8,7 @@ use super::estimate::Estimate;
 use super::local::Local;
 use super::words::Words;
 use crate::kind::{Kind, Unit};
+use crate::layout::MOST_BATCHES;
 use crate::metric::{Core, Home};
 
 /// Batch counters of one name and batch, told apart by their index: 16 bytes in each lane for each. As
@@ -31,7 +32,10 @@ pub struct BatchCounters {
 impl BatchCounters {
     /// So many counters, from 1 to 4095; a reader sees them with a label `index`.
     pub(super) const fn new(name: &'static str, count: u32) -> Self {
-        assert!(1 <= count && count <= MOST, "from 1 to 4095 counters");
+        assert!(
+            1 <= count && count <= MOST_BATCHES,
+            "from 1 to 4095 counters"
+        );
         BatchCounters {
             core: Core::new(Kind::Batch, name, count),
             local: Local::new(0),
@@ -89,9 +93,6 @@ impl BatchCounters {
         self.core.home()
     }
 }
-
-/// What fits a lane.
-const MOST: u32 = 4095;
 
 /// One of many [`BatchCounters`]. Its methods are those of [`BatchCounter`](crate::BatchCounter).
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Adding values up, and taking them from each other.
 
-use super::model::{Buckets, Extremes, Gauge, Metric, Per, Span, Value};
+use super::model::{Bounded, Buckets, Extremes, Gauge, Metric, Per, Span, Value};
 
 /// Adds a value of the same form.
 pub(super) fn add(value: &mut Value, other: &Value) {
@@ -14,6 +14,9 @@ pub(super) fn add(value: &mut Value, other: &Value) {
             *value = merged(value, other, u64::wrapping_add);
         }
         (Value::Span(value), Value::Span(other)) => add_span(value, other),
+        (Value::Batch(value), Value::Batch(other)) | (Value::Tree(value), Value::Tree(other)) => {
+            *value = bounded(value, other, i64::wrapping_add);
+        }
         _ => {}
     }
 }
@@ -100,7 +103,21 @@ pub(super) fn subtract(value: &mut Value, earlier: &Value) {
             value.times = None;
             value.byte_extremes = None;
         }
+        (Value::Batch(value), Value::Batch(earlier))
+        | (Value::Tree(value), Value::Tree(earlier)) => {
+            *value = bounded(value, earlier, i64::wrapping_sub);
+        }
         _ => {}
+    }
+}
+
+/// Combines sums and estimates; what these may be off by adds up in either case.
+fn bounded(one: &Bounded, other: &Bounded, with: fn(i64, i64) -> i64) -> Bounded {
+    let bounds = one.bound.zip(other.bound);
+    Bounded {
+        sum: with(one.sum, other.sum),
+        estimate: with(one.estimate, other.estimate),
+        bound: bounds.map(|(one, other)| one.saturating_add(other)),
     }
 }
 
@@ -109,6 +126,8 @@ pub(super) fn zero(value: &Value) -> Value {
     match value {
         Value::Counter(_) => Value::Counter(0),
         Value::Gauge(_) => Value::Gauge(Gauge { low: 0, high: 0 }),
+        Value::Batch(value) => Value::Batch(no_bounded(value)),
+        Value::Tree(value) => Value::Tree(no_bounded(value)),
         Value::Histogram(buckets) => Value::Histogram(Buckets {
             sum: buckets.sum.map(|_| 0),
             grouping: buckets.grouping,
@@ -125,10 +144,21 @@ pub(super) fn zero(value: &Value) -> Value {
     }
 }
 
+fn no_bounded(like: &Bounded) -> Bounded {
+    Bounded {
+        sum: 0,
+        estimate: 0,
+        bound: like.bound.map(|_| 0),
+    }
+}
+
 /// Whether two values have the same form, so that they can be added.
 pub(super) fn same_form(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Counter(_), Value::Counter(_)) | (Value::Gauge(_), Value::Gauge(_)) => true,
+        (Value::Counter(_), Value::Counter(_))
+        | (Value::Gauge(_), Value::Gauge(_))
+        | (Value::Batch(_), Value::Batch(_))
+        | (Value::Tree(_), Value::Tree(_)) => true,
         (Value::Histogram(one), Value::Histogram(other)) => {
             (one.grouping, one.sum.is_some()) == (other.grouping, other.sum.is_some())
         }

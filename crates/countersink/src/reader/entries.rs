@@ -25,15 +25,30 @@ pub(super) enum Form {
     Span(Option<u32>),
     /// With its grouping power, and whether its sum is kept.
     Histogram(u32, bool),
+    /// How many batch counters.
+    Batch(u32),
+    Tree,
 }
 
 impl Form {
+    /// Whether it publishes to the bias lane, which is no part of its sums then.
+    pub(super) fn publishes(self) -> bool {
+        matches!(self, Form::Batch(_) | Form::Tree)
+    }
+
+    /// Whether a reset from outside may take it: not what goes up and down.
+    pub(super) fn can_be_taken(self) -> bool {
+        self != Form::Gauge && !self.publishes()
+    }
+
     fn words(self) -> usize {
         match self {
             Form::Counter => 1,
             Form::Gauge => 2,
             Form::Span(grouping) => layout::span::WORDS + grouping.map_or(0, layout::buckets),
             Form::Histogram(grouping, _) => layout::histogram::WORDS + layout::buckets(grouping),
+            Form::Batch(count) => 2 + 2 * count as usize,
+            Form::Tree => layout::tree::WORDS,
         }
     }
 }
@@ -159,6 +174,13 @@ fn parse(number: u32, fields: Fields<'_>, layout: Layout) -> Result<Entry, Wrong
 
 fn form(fields: Fields<'_>) -> Result<Form, Wrong> {
     let field = fields.u32(entry::GROUPING);
+    match (fields.u32(entry::KIND), field) {
+        (5, 1..=layout::MOST_BATCHES) => return Ok(Form::Batch(field)),
+        (5, _) => return Err("it is no possible number of batch counters".into()),
+        (6, 0) => return Ok(Form::Tree),
+        (6, _) => return Err("it is a tree counter with a grouping power".into()),
+        _ => {}
+    }
     let sum = field & layout::histogram::SUM_KEPT != 0;
     let grouping = (field & !layout::histogram::SUM_KEPT).checked_sub(1);
     if grouping.is_some_and(|grouping| grouping > layout::MOST_GROUPING) {

@@ -113,6 +113,8 @@ fn is_same(one: &Value, other: &Value) -> bool {
             one.time = other.time;
             one == *other
         }
+        // They are never reset from outside, and their lanes are not summed up at one moment.
+        (Value::Batch(_), Value::Batch(_)) | (Value::Tree(_), Value::Tree(_)) => true,
         _ => one == other,
     }
 }

@@ -42,8 +42,8 @@ mod words;
 pub use error::{OpenError, ReadError};
 pub use growth::{Growth, growth};
 pub use model::{
-    Buckets, Clock, ClockKind, Extremes, Gauge, Info, Kind, Labels, Mechanism, Metric, Per,
-    Refusal, Snapshot, Span, Value,
+    Bounded, Buckets, Clock, ClockKind, Extremes, Gauge, Info, Kind, Labels, Mechanism, Metric,
+    Per, Refusal, Snapshot, Span, Value,
 };
 pub use open::{Found, Life, Pruned, RegionFile, Sighting, files_in, find, prune};
 pub use reset::{ResetError, Taken};

@@ -182,6 +182,21 @@ pub enum Value {
     Span(Box<Span>),
     /// A histogram.
     Histogram(Buckets),
+    /// A batch counter.
+    Batch(Bounded),
+    /// A tree counter.
+    Tree(Bounded),
+}
+
+/// A counter that tells how much it has about. Of a lane: what it has counted and published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounded {
+    /// The sum over all lanes; of what was added or subtracted while it was read, some may be in it and some not.
+    pub sum: i64,
+    /// What it can be read as without looking at the lanes.
+    pub estimate: i64,
+    /// The farthest that the sum may be from it; `None` where there is no telling.
+    pub bound: Option<u64>,
 }
 
 /// The bounds of a gauge; equal where nobody counted down meanwhile.

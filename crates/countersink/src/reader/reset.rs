@@ -39,8 +39,8 @@ pub enum ResetError {
         /// The name.
         name: String,
     },
-    /// A gauge says how things are, not how often they were.
-    #[error("{0} is a gauge, which only its program can set")]
+    /// A gauge, or a batch or tree counter: it says how things are, not how often they were.
+    #[error("{0} goes up and down, so only its program can set it")]
     Gauge(String),
     /// It is not there any more, or cannot be read.
     #[error(transparent)]
@@ -60,8 +60,8 @@ pub struct Taken {
 
 impl Region {
     /// Makes metrics begin at 0 again: those whose name, whose group's name, or whose name with labels,
-    /// as [`full_name`] writes it, is one of these; all if there are none. Gauges are
-    /// left alone. What they held is returned; what is counted meanwhile is in that or stays, exactly. Only
+    /// as [`full_name`] writes it, is one of these; all if there are none. Gauges, batch
+    /// and tree counters are left alone. What they held is returned; what is counted meanwhile is in that or stays, exactly. Only
     /// the owner and root may, as with files.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Region {
         }
     }
 
-    /// The entries with one of these names; all but gauges, if there are none.
+    /// The entries with one of these names; all that can be taken, if there are none.
     fn named(&self, names: &[&str]) -> Result<Vec<Entry>, ResetError> {
         let used = self.changing()?.entries_used;
         let mut problems = Problems::default();
@@ -125,13 +125,13 @@ impl Region {
                 });
             }
             // A group may have gauges among others.
-            if named.all(|entry| entry.form == Form::Gauge) {
+            if named.all(|entry| !entry.form.can_be_taken()) {
                 return Err(ResetError::Gauge((*name).to_owned()));
             }
         }
         entries.retain(|entry| {
             let wanted = names.is_empty() || names.iter().any(|name| is(entry, name));
-            wanted && entry.form != Form::Gauge
+            wanted && entry.form.can_be_taken()
         });
         Ok(entries)
     }
@@ -147,7 +147,7 @@ fn take(form: Form, words: &Slots<'_>, clock: u32, rate: u64) -> Option<Value> {
     let take = Then::Take(clock);
     match form {
         Form::Counter => Some(Value::Counter(take.one(words, 0))),
-        Form::Gauge => None,
+        Form::Gauge | Form::Batch(_) | Form::Tree => None,
         Form::Span(grouping) => {
             let grouping = grouping.map_or(0, |grouping| grouping + 1);
             let span = take.span(words).in_nanoseconds(rate, grouping);

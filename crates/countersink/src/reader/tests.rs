@@ -1,5 +1,6 @@
 //! Tests with regions made of bytes.
 
+mod bounded;
 mod core_files;
 mod format;
 mod hostile;

@@ -2,11 +2,12 @@
 
 use super::arithmetic::{add_metric, same_form};
 use super::entries::{Entry, Form};
-use super::model::{Buckets, Clock, Extremes, Gauge, Metric, Per, Span, Value};
+use super::model::{Bounded, Buckets, Clock, Extremes, Gauge, Metric, Per, Span, Value};
 use super::problems::Problems;
 use super::text::escape;
 use super::words::{FIRST_CPU, Reading};
-use crate::layout::{histogram, span};
+use crate::bounded::Estimate;
+use crate::layout::{histogram, span, tree};
 
 /// The most values of single lanes in a snapshot, a histogram's buckets counted each.
 const MOST_LANE_VALUES: usize = 1 << 20;
@@ -20,7 +21,14 @@ pub(super) fn metrics(
     let mut left = MOST_LANE_VALUES;
     let mut metrics: Vec<Metric> = read
         .into_iter()
-        .filter_map(|(entry, reading)| metric(entry, &reading, clock, &mut left, problems))
+        .flat_map(|(entry, reading)| {
+            let members = match entry.form {
+                Form::Batch(count) => count as usize,
+                _ => 1,
+            };
+            let mut member = |index| metric(&entry, index, &reading, clock, &mut left, problems);
+            (0..members).filter_map(&mut member).collect::<Vec<_>>()
+        })
         .collect();
     metrics.sort_by(|one, other| {
         let key = |metric: &Metric| (rank(&metric.value), metric.unit, metric.entry);
@@ -57,12 +65,15 @@ fn rank(value: &Value) -> (u32, u32) {
         Value::Gauge(_) => (2, 0),
         Value::Span(span) => (3, span.histogram.as_ref().map_or(0, grouping)),
         Value::Histogram(buckets) => (4, grouping(buckets)),
+        Value::Batch(_) => (5, 0),
+        Value::Tree(_) => (6, 0),
     }
 }
 
-/// A metric's values; `None` where they cannot be told.
+/// The values of a metric, or of one of those of an entry; `None` where they cannot be told.
 fn metric(
-    entry: Entry,
+    entry: &Entry,
+    index: usize,
     reading: &Reading,
     clock: &Clock,
     left: &mut usize,
@@ -76,7 +87,7 @@ fn metric(
     }
     let mut lanes = Vec::new();
     for (lane, words) in reading.lanes.iter() {
-        let value = lane_value(entry.form, lane, words, reading, clock);
+        let value = lane_value(entry.form, index, lane, words, reading, clock);
         match left.checked_sub(size(&value)) {
             Some(rest) => *left = rest,
             None => {
@@ -92,12 +103,16 @@ fn metric(
         lanes.push((per, value));
     }
     lanes.sort_by_key(|lane| lane.0);
+    let mut labels = entry.labels.clone();
+    if matches!(entry.form, Form::Batch(2..)) {
+        labels.push(("index".to_owned(), index.to_string()));
+    }
     Some(Metric {
-        value: total(&entry, reading, clock),
-        name: entry.name,
-        group: entry.group,
-        labels: entry.labels,
-        help: entry.help,
+        value: total(entry, index, reading, clock),
+        name: entry.name.clone(),
+        group: entry.group.clone(),
+        labels,
+        help: entry.help.clone(),
         unit: entry.unit,
         entry: entry.number,
         generation: entry.generation,
@@ -109,7 +124,7 @@ fn metric(
 /// How much of the limit a lane's value uses.
 fn size(value: &Value) -> usize {
     match value {
-        Value::Counter(_) | Value::Gauge(_) => 1,
+        Value::Counter(_) | Value::Gauge(_) | Value::Batch(_) | Value::Tree(_) => 1,
         Value::Histogram(buckets) => 1 + buckets.buckets.len(),
         Value::Span(span) => {
             4 + span
@@ -121,7 +136,10 @@ fn size(value: &Value) -> usize {
 }
 
 /// The sum over all lanes, less what resets have taken.
-fn total(entry: &Entry, reading: &Reading, clock: &Clock) -> Value {
+fn total(entry: &Entry, index: usize, reading: &Reading, clock: &Clock) -> Value {
+    if entry.form.publishes() {
+        return bounded(entry, index, reading);
+    }
     let bias = |word: usize| reading.bias.get(word).copied().unwrap_or(0);
     let mut sums: Vec<u64> = (0..entry.words).map(bias).collect();
     for (_, words) in reading.lanes.iter() {
@@ -137,8 +155,64 @@ fn total(entry: &Entry, reading: &Reading, clock: &Clock) -> Value {
     value(entry.form, &sums, downs, reading, lanes, clock)
 }
 
+/// The sum, as what is published before and after it was read allows it, and the estimate that was read before.
+fn bounded(entry: &Entry, index: usize, reading: &Reading) -> Value {
+    let slack_at = entry.words - 2;
+    let slack_at = if entry.form == Form::Tree {
+        tree::SLACK
+    } else {
+        slack_at
+    };
+    let estimate = |bias: &[u64]| {
+        let word = |at: usize| bias.get(at).copied().unwrap_or(0).cast_signed();
+        Estimate::between(word(2 * index + 1), word(2 * index), word(slack_at))
+    };
+    let (before, after) = (estimate(&reading.bias), estimate(&reading.bias_after));
+    let sum = reading.lanes.sum(2 * index).cast_signed();
+    in_form(
+        entry.form,
+        Bounded {
+            sum: before.hold(after, sum),
+            estimate: before.value,
+            bound: (before.bound != u64::MAX).then_some(before.bound),
+        },
+    )
+}
+
+fn in_form(form: Form, value: Bounded) -> Value {
+    match form {
+        Form::Tree => Value::Tree(value),
+        _ => Value::Batch(value),
+    }
+}
+
 /// What one lane says.
-fn lane_value(form: Form, lane: u32, words: &[u64], reading: &Reading, clock: &Clock) -> Value {
+fn lane_value(
+    form: Form,
+    index: usize,
+    lane: u32,
+    words: &[u64],
+    reading: &Reading,
+    clock: &Clock,
+) -> Value {
+    if form.publishes() {
+        let word = |at: usize| {
+            words
+                .get(2 * index + at)
+                .copied()
+                .unwrap_or(0)
+                .cast_signed()
+        };
+        let (sum, estimate) = (word(0), word(1));
+        return in_form(
+            form,
+            Bounded {
+                sum,
+                estimate,
+                bound: None,
+            },
+        );
+    }
     let downs = [reading.first.word(lane, 1), reading.last.word(lane, 1)];
     value(form, words, downs, reading, || std::iter::once(lane), clock)
 }
@@ -155,6 +229,15 @@ fn value<I: Iterator<Item = u32>>(
     let sum = |word: usize| sums.get(word).copied().unwrap_or(0);
     match form {
         Form::Counter => Value::Counter(sum(0)),
+        // Not by sums over all lanes.
+        Form::Batch(_) | Form::Tree => in_form(
+            form,
+            Bounded {
+                sum: 0,
+                estimate: 0,
+                bound: None,
+            },
+        ),
         Form::Gauge => Value::Gauge(Gauge {
             low: sum(0).wrapping_sub(downs[1]).cast_signed(),
             high: sum(0).wrapping_sub(downs[0]).cast_signed(),

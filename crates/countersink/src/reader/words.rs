@@ -76,6 +76,8 @@ impl Lanes {
 pub(super) struct Reading {
     /// Its bias words, which did not change unless it is torn.
     pub(super) bias: Vec<u64>,
+    /// The bias words of a metric that publishes, read after its lanes.
+    pub(super) bias_after: Vec<u64>,
     /// The words that are read before the others, too.
     pub(super) first: Lanes,
     /// All words.
@@ -201,16 +203,20 @@ impl<'a> Reader<'a> {
             .zip(first)
             .zip(lanes)
             .zip(last);
-        let readings = parts.map(|((((bias, after), first), lanes), last)| {
-            let (bias, after) = (bias?.words_of(BIAS), after?.words_of(BIAS));
-            Ok(Reading {
-                torn: bias != after,
-                bias,
-                first: first?,
-                lanes: lanes?,
-                last: last?,
-            })
-        });
+        let readings =
+            parts
+                .zip(wanted)
+                .map(|(((((bias, after), first), lanes), last), wanted)| {
+                    let (bias, after) = (bias?.words_of(BIAS), after?.words_of(BIAS));
+                    Ok(Reading {
+                        torn: bias != after && !wanted.publishes,
+                        bias,
+                        bias_after: if wanted.publishes { after } else { Vec::new() },
+                        first: first?,
+                        lanes: lanes?,
+                        last: last?,
+                    })
+                });
         Ok(readings.collect())
     }
 }
@@ -241,12 +247,14 @@ struct Wanted {
     /// Words, from the first one on, that are read after all: what a gauge went down, and a span's
     /// extremes.
     after: usize,
+    /// The bias words change while it counts.
+    publishes: bool,
 }
 
 impl Wanted {
     fn all(entry: &Entry) -> Self {
         let (before, after) = match entry.form {
-            Form::Counter | Form::Histogram(..) => (0, 0),
+            Form::Counter | Form::Histogram(..) | Form::Batch(_) | Form::Tree => (0, 0),
             Form::Gauge => (entry.words, entry.words),
             Form::Span(_) => (0, span::WORDS),
         };
@@ -255,6 +263,7 @@ impl Wanted {
             words: entry.words,
             before,
             after,
+            publishes: entry.form.publishes(),
         }
     }
 

@@ -48,6 +48,8 @@ fn said(metric: &Metric, clock: &Clock) -> Json {
             value["sum"] = json!(buckets.sum);
             ("histogram", value)
         }
+        Value::Batch(value) => ("batch", said_of_bounded(value)),
+        Value::Tree(value) => ("tree", said_of_bounded(value)),
         other => panic!("{} is {other:?}", metric.name),
     };
     json!({
@@ -63,6 +65,10 @@ fn said(metric: &Metric, clock: &Clock) -> Json {
         "kind": kind,
         "value": value,
     })
+}
+
+fn said_of_bounded(value: &countersink::reader::Bounded) -> Json {
+    json!({ "value": value.sum, "estimate": value.estimate, "bound": value.bound })
 }
 
 fn said_of_span(span: &countersink::reader::Span, clock: &Clock) -> Json {

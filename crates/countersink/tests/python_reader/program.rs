@@ -4,7 +4,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use countersink::{Counter, Family, Gauge, Histogram, Span, Unit, event_group};
+use countersink::{
+    BatchCounter, BatchCounters, Counter, Family, Gauge, Histogram, Span, TreeCounter, Unit,
+    event_group,
+};
 use serde_json::{Value as Json, json};
 
 use crate::common::cpus;
@@ -29,6 +32,10 @@ pub(crate) static SIZES: Histogram<5> = Histogram::new("py_sizes").with_sum().un
 static COARSE: Histogram<0> = Histogram::new("py_coarse");
 static FINE: Histogram<7> = Histogram::new("py_fine");
 static METHODS: Family<Counter, 2> = Family::new(Counter::new("py_methods"), ["method", "path"]);
+static JOBS: BatchCounter = BatchCounter::new("py_jobs").batch(7);
+static QUEUES: BatchCounters = BatchCounter::many("py_queues", 3);
+static PAGES: TreeCounter = TreeCounter::new("py_pages");
+static LOCAL: BatchCounter = BatchCounter::new("py_local");
 static REFUSED: Counter = Counter::new("py-refused");
 
 event_group! {
@@ -80,6 +87,13 @@ fn round(number: u64) {
     TAKEN.add(2);
     LEVEL.add(1);
     LEVEL.sub(3);
+    JOBS.add(5);
+    JOBS.sub(7);
+    PAGES.add(100);
+    LOCAL.add_local(1);
+    for index in 0..QUEUES.len() {
+        QUEUES.get(index).expect("one of them").add(index as i64);
+    }
     let running = ANSWER.start();
     LOOKUP.start().stop();
     TAKEN_SPAN.start().stop_bytes(1 + number);
@@ -119,11 +133,31 @@ pub(crate) fn compare(answer: &Json, taken: u64) {
     assert_eq!(of_method(ODD[0])["value"], ALL);
     assert_eq!(of_method(ODD[1])["value"], ALL);
     assert_eq!(of_method("GET")["value"], 2 * ALL);
+    compare_bounded(answer);
     compare_spans(answer);
     compare_histograms(answer);
     let refusals = json!([{ "name": "py-refused", "reason": "bad name", "times": 1 }]);
     assert_eq!(answer["refusals"], refusals);
     assert_eq!(answer["refused"], 1);
+}
+
+fn compare_bounded(answer: &Json) {
+    let sums = ALL.cast_signed();
+    for (name, sum, estimate) in [
+        ("py_jobs", -2 * sums, JOBS.estimate()),
+        ("py_pages", 100 * sums, PAGES.estimate()),
+    ] {
+        let expected = json!({ "value": sum, "estimate": estimate.value, "bound": estimate.bound });
+        assert_eq!(*found(answer, name, None), expected, "{name}");
+    }
+    for (index, sum) in [("0", 0), ("1", sums), ("2", 2 * sums)] {
+        assert_eq!(found(answer, "py_queues", Some(index))["value"], sum);
+    }
+    let local = found(answer, "py_local", None);
+    assert_eq!(
+        (&local["value"], &local["bound"]),
+        (&json!(sums), &Json::Null)
+    );
 }
 
 fn compare_spans(answer: &Json) {

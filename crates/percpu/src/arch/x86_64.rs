@@ -405,7 +405,7 @@ pub(crate) unsafe fn add_within(at: At, n: u64, most: u64) -> Attempt<bool> {
                 "mov qword ptr [{word} + {t}], {sum}",
             ],
             word = in(reg) at.word, area = in(reg) at.area(), lanes = in(reg) at.lanes(), n = in(reg) n,
-            most = in(reg) most, twice = in(reg) 2 * most,
+            most = in(reg) most, twice = in(reg) most << 1,
             sum = out(reg) _, distance = out(reg) _, beyond = label { return Attempt::Done(false) },
         );
     }
@@ -446,7 +446,7 @@ macro_rules! add_within_if {
                     ],
                     word = in(reg) at.word, area = in(reg) at.area(), lanes = in(reg) at.lanes(), n = in(reg) n,
                     guard = in(reg) guard, limit = in(reg) limit,
-                    most = in(reg) most, twice = in(reg) 2 * most,
+                    most = in(reg) most, twice = in(reg) most << 1,
             sum = out(reg) _, distance = out(reg) _, beyond = label { return Attempt::Done(false) },
                 );
             }

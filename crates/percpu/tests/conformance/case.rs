@@ -145,10 +145,10 @@ fn apply<T: Word>(
         Op::AddUnless(n) => Outcome::Stored(slot.add_unless(value(n), guard)),
         Op::AddWithin { n, most } => Outcome::Stored(pair.add_within(value(n), most)),
         Op::AddWithinAtMost { n, most, limit } => {
-            Outcome::Stored(pair.add_within_at_most(value(n), most, signed(guard), limit))
+            Outcome::Stored(pair.add_within_at_most(value(n), most, &signed(guard), limit))
         }
         Op::AddWithinAtLeast { n, most, limit } => {
-            Outcome::Stored(pair.add_within_at_least(value(n), most, signed(guard), limit))
+            Outcome::Stored(pair.add_within_at_least(value(n), most, &signed(guard), limit))
         }
         Op::AddPair(n) => {
             pair.add(n.map(value));
@@ -219,6 +219,23 @@ mod mutants {
                 Op::CompareExchange { old: 8, new: 1 },
             ),
             (Op::AddPair([1, 2]), Op::AddPair([1, 0])),
+            // 7 and 8 are held: 9 more is 8 away.
+            (
+                Op::AddWithin { n: 9, most: 8 },
+                Op::AddWithin { n: 9, most: 7 },
+            ),
+            (
+                Op::AddWithinAtMost {
+                    n: 1,
+                    most: 8,
+                    limit: 0,
+                },
+                Op::AddWithinAtLeast {
+                    n: 1,
+                    most: 8,
+                    limit: 1,
+                },
+            ),
         ];
         for (oracle, done) in pairs {
             assert!(is_found(oracle, done, 0, false), "{done:?} for {oracle:?}");

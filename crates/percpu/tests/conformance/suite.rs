@@ -91,6 +91,17 @@ fn edges<T: Word + core::fmt::Debug>(case: &Case<'_>) -> u64 {
             for guard in EDGES {
                 check(Op::AddUnless(n), [held, next], guard);
             }
+            for most in [0, 1, 31, 1 << 62] {
+                // Near the second word, and anywhere.
+                for held in [[next.wrapping_add(n), next], [held, next]] {
+                    check(Op::AddWithin { n, most }, held, 0);
+                    for (guard, limit) in [(0, 0), (n, 0), (0, n), (n, next)] {
+                        let limit = limit as i64;
+                        check(Op::AddWithinAtMost { n, most, limit }, held, guard);
+                        check(Op::AddWithinAtLeast { n, most, limit }, held, guard);
+                    }
+                }
+            }
             for new in EDGES {
                 check(Op::CompareExchange { old: n, new }, [held, next], 0);
             }
@@ -120,7 +131,7 @@ fn edges<T: Word + core::fmt::Debug>(case: &Case<'_>) -> u64 {
 }
 
 /// Sequences of operations, the lane compared after each.
-fn random<T: Word + core::fmt::Debug>(case: &Case<'_>) -> u64 {
+fn random<T: Word + core::fmt::Debug + 'static>(case: &Case<'_>) -> u64 {
     let config = Config {
         cases: SEQUENCES,
         rng_seed: RngSeed::Fixed(SEED),
@@ -149,9 +160,25 @@ fn random<T: Word + core::fmt::Debug>(case: &Case<'_>) -> u64 {
     done.get()
 }
 
-/// A random `old` never matches: every other one, by its lowest bit, is made to.
+/// A random `old` never matches: every other one, by its lowest bit, is made to. And random words are never near each
+/// other: what is added takes the first to the second, every other time.
 fn sometimes_matching(op: Op, held: [u64; 2]) -> Op {
+    let near = |n: u64| match n % 2 {
+        0 => held[1].wrapping_sub(held[0]).wrapping_add(n as i8 as u64),
+        _ => n,
+    };
     match op {
+        Op::AddWithin { n, most } => Op::AddWithin { n: near(n), most },
+        Op::AddWithinAtMost { n, most, limit } => Op::AddWithinAtMost {
+            n: near(n),
+            most,
+            limit,
+        },
+        Op::AddWithinAtLeast { n, most, limit } => Op::AddWithinAtLeast {
+            n: near(n),
+            most,
+            limit,
+        },
         Op::CompareExchange { old, new } if old % 2 == 0 => {
             Op::CompareExchange { old: held[0], new }
         }
@@ -179,7 +206,7 @@ fn guard() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), value()]
 }
 
-fn op<T: Word>() -> impl Strategy<Value = Op> {
+fn op<T: Word + 'static>() -> impl Strategy<Value = Op> {
     prop_oneof![
         value().prop_map(Op::Add),
         value().prop_map(Op::AddReturn),
@@ -188,10 +215,31 @@ fn op<T: Word>() -> impl Strategy<Value = Op> {
         value().prop_map(minimum::<T>),
         value().prop_map(maximum::<T>),
         value().prop_map(Op::AddUnless),
+        (near(), reach()).prop_map(|(n, most)| Op::AddWithin { n, most }),
+        (near(), reach(), value()).prop_map(|(n, most, limit)| Op::AddWithinAtMost {
+            n,
+            most,
+            limit: limit as i64
+        }),
+        (near(), reach(), value()).prop_map(|(n, most, limit)| Op::AddWithinAtLeast {
+            n,
+            most,
+            limit: limit as i64
+        }),
         [value(), value()].prop_map(Op::AddPair),
         ([value(), value()], [value(), value()])
             .prop_map(|(old, new)| Op::CompareExchangePair { old, new }),
     ]
+}
+
+/// What is added to words that are to stay near each other.
+fn near() -> impl Strategy<Value = u64> {
+    prop_oneof![(-40..40_i64).prop_map(|n| n as u64), value()]
+}
+
+/// How far words may be from each other.
+fn reach() -> impl Strategy<Value = u64> {
+    prop_oneof![0..64_u64, Just(1 << 62)]
 }
 
 fn minimum<T: Word>(v: u64) -> Op {

@@ -3,8 +3,8 @@
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use countersink_percpu::{PairSlot, Segment, Slot};
 use libc::{EPERM, SIGUSR2, c_int};
@@ -81,6 +81,8 @@ fn every_operation(seed: u64) {
         "store_min": slot.store_min(n);
         "store_max": slot.store_max(n);
         "add_unless": slot.add_unless(n, guard);
+        "add_within, beyond": pair.add_within(n, 3);
+        "add_within_at_most": pair.add_within_at_most(1, 1 << 62, &NEVER_ABOVE, 0);
         "add_pair": pair.add([n, 1]);
         "compare_exchange_pair, mismatch": pair.compare_exchange([n, 1], [2, 3]);
         "compare_exchange_pair, often": match pair.compare_exchange([n, 1], [!n, 1]) {
@@ -90,6 +92,7 @@ fn every_operation(seed: u64) {
     }
 }
 
+static NEVER_ABOVE: AtomicI64 = AtomicI64::new(0);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn handler(_: c_int) {

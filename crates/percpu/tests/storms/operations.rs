@@ -1,7 +1,7 @@
 //! Every operation as a counter.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use countersink_percpu::local::{LocalCounter, PerCpu};
 use countersink_percpu::{PairSlot, Segment, Slot};
@@ -125,6 +125,65 @@ impl Counter for AddPair<'_> {
     }
 }
 
+/// By `add_within`, and where that is too far by moving both words.
+#[derive(Debug)]
+pub(crate) struct AddWithin<'a>(pub(crate) PairSlot<'a>);
+
+/// By `add_within_at_most`, with a guard that allows it.
+#[derive(Debug)]
+pub(crate) struct AddWithinAtMost<'a>(pub(crate) PairSlot<'a>, pub(crate) AtomicI64);
+
+/// How far the first word may be from the second.
+const REACH: u64 = 100;
+
+impl Counter for AddWithin<'_> {
+    fn name(&self) -> &'static str {
+        "AddWithin"
+    }
+
+    fn count(&self, n: u64) -> u64 {
+        if !self.0.add_within(n, REACH) {
+            self.0.add([n, n]);
+        }
+        n
+    }
+
+    fn total(&self) -> u64 {
+        self.0.sum()[0]
+    }
+
+    fn violations(&self) -> u64 {
+        too_far(self.0)
+    }
+}
+
+impl Counter for AddWithinAtMost<'_> {
+    fn name(&self) -> &'static str {
+        "AddWithinAtMost"
+    }
+
+    fn count(&self, n: u64) -> u64 {
+        if !self.0.add_within_at_most(n, REACH, &self.1, 0) {
+            self.0.add([n, n]);
+        }
+        n
+    }
+
+    fn total(&self) -> u64 {
+        self.0.sum()[0]
+    }
+
+    fn violations(&self) -> u64 {
+        too_far(self.0)
+    }
+}
+
+/// In how many lanes the words are further apart than allowed.
+fn too_far(pair: PairSlot<'_>) -> u64 {
+    let far = |[first, second]: [u64; 2]| first.wrapping_sub(second).cast_signed().unsigned_abs();
+    pair.values().filter(|held| far(*held) > REACH).count() as u64
+}
+
 /// By `compare_exchange` on a pair.
 #[derive(Debug)]
 pub(crate) struct CompareExchangePair<'a>(pub(crate) PairSlot<'a>);
@@ -177,7 +236,8 @@ pub(crate) fn for_each(segment: &Segment, mut each: impl FnMut(&dyn Counter) -> 
         slot: slot(6),
         guard: AtomicU64::new(0),
     };
-    let counters: [&dyn Counter; 10] = [
+    let limited = AddWithinAtMost(pair(11), AtomicI64::new(0));
+    let counters: [&dyn Counter; 12] = [
         &Add(slot(0)),
         &Inc(slot(1)),
         &AddRelease(slot(2)),
@@ -188,6 +248,8 @@ pub(crate) fn for_each(segment: &Segment, mut each: impl FnMut(&dyn Counter) -> 
         &Local(PerCpu(local)),
         &AddPair(pair(8)),
         &CompareExchangePair(pair(9)),
+        &AddWithin(pair(10)),
+        &limited,
     ];
     counters.into_iter().map(&mut each).sum()
 }
