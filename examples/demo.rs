@@ -24,7 +24,7 @@ static SENT: Counter = Counter::new("demo_sent")
     .help("Bytes of the answers");
 static THREADS: Gauge = Gauge::new("demo_threads").help("Threads that answer");
 static CACHED: BatchCounter =
-    BatchCounter::new("demo_cached").help("Answers in the cache, at most a thousand");
+    BatchCounter::new("demo_answers_kept").help("Answers in the cache, at most a thousand");
 static ANSWER: Span = Span::new("demo_answer").help("From request to answer");
 static LOOKUP: Span = Span::new("demo_lookup")
     .with_histogram(5)

@@ -4,5 +4,6 @@
 //! They describe what is measured; `countersink-harness` measures, and the `countersink` command
 //! shows the results.
 
+pub mod batch;
 pub mod local;
 pub mod span;

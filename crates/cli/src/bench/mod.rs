@@ -1,5 +1,6 @@
 //! `countersink bench`.
 
+mod batch;
 mod local;
 mod published;
 mod span;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use countersink_experiments::batch::{AIMED, BatchExperiment, accuracy};
 use countersink_experiments::local::LocalExperiment;
 use countersink_experiments::span::{SpanExperiment, add_readings, page_tables};
 use countersink_harness::cpus::Topology;
@@ -57,6 +59,10 @@ pub(crate) struct Options {
     #[arg(long)]
     as_published: bool,
 
+    /// Show how many bytes the call sites of `batch` take, in line and out of line
+    #[arg(long)]
+    size: bool,
+
     /// Also write the results to a file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -69,6 +75,8 @@ enum Name {
     Local,
     /// Look-ups and page tables timed with spans, and what counting and timing cost
     Span,
+    /// Counters that tell how much they have about: what they cost, and how far they are off
+    Batch,
 }
 
 /// More threads than this measure the scheduler.
@@ -104,10 +112,31 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     if is_wanted(Name::Span) {
         run_span(options, &threads, &mut results)?;
     }
+    if is_wanted(Name::Batch) {
+        run_batch(options, &threads, &mut results)?;
+    }
     if let Some(path) = &options.json {
         results.save(path)?;
     }
     Ok(())
+}
+
+fn run_batch(options: &Options, threads: &[usize], results: &mut Results) -> anyhow::Result<()> {
+    let experiment = BatchExperiment::new(threads);
+    let length = Length::of(options);
+    let plan = length.plan(&BATCH_TIMES, &experiment)?;
+    measure_into(&experiment, &plan, results)?;
+    let mut text = table::machine(&results.machine, results.experiments.last());
+    if let Some(measured) = results.experiments.last() {
+        text += &batch::render(&measured.points);
+    }
+    let most = threads.iter().max().copied().unwrap_or(1);
+    let seen = accuracy::watch_all(AIMED, most, ACCURACY_TIMES[length as usize]);
+    text += &batch::render_accuracy(AIMED, most, &seen.map_err(anyhow::Error::msg)?);
+    if options.size {
+        text += &batch::render_sizes();
+    }
+    print(&text)
 }
 
 fn run_local(options: &Options, threads: &[usize], results: &mut Results) -> anyhow::Result<()> {
@@ -197,6 +226,13 @@ type Times = [f64; 3];
 
 const LOCAL_TIMES: Times = [9.0, 42.0, 300.0];
 const SPAN_TIMES: Times = [8.0, 30.0, 150.0];
+const BATCH_TIMES: Times = [9.0, 40.0, 300.0];
+/// How long each way to count is watched, by [`Length`].
+const ACCURACY_TIMES: [Duration; 3] = [
+    Duration::from_millis(200),
+    Duration::from_millis(1000),
+    Duration::from_secs(10),
+];
 /// Rounds of all levels of the page tables, a few ms each.
 const PAGE_TABLE_ROUNDS: [usize; 3] = [30, 100, 300];
 
@@ -301,6 +337,7 @@ mod tests {
             normalize: false,
             published: false,
             as_published: false,
+            size: false,
             json: None,
         };
         threads(&options, cpus)
@@ -328,9 +365,11 @@ mod tests {
     fn runs_fit_their_time() {
         let local: &dyn Experiment = &LocalExperiment::new(&[1, 2]);
         let span: &dyn Experiment = &SpanExperiment::new(&[1, 2]);
+        let batch: &dyn Experiment = &BatchExperiment::new(&[1, 2]);
         for (times, experiment, quick, default) in [
             (&LOCAL_TIMES, local, 10.0, 45.0),
             (&SPAN_TIMES, span, 9.0, 35.0),
+            (&BATCH_TIMES, batch, 10.0, 45.0),
         ] {
             for (length, most) in [(Length::Quick, quick), (Length::Default, default)] {
                 let plan = length.plan(times, experiment).expect("a plan");

@@ -59,9 +59,11 @@ fn sums_are_without_the_bias_lane_which_has_the_estimate() {
 fn many_are_told_apart_by_their_index() {
     let mut builder = Builder::new();
     builder.entry(&batches("a", 2, 3));
-    builder
-        .words(CPU, 2, &[1, 0, 20, 20, 300, 300])
-        .words(BIAS, 2, &[0, 0, 20, 20, 300, 300, 31, 0]);
+    builder.words(CPU, 2, &[1, 0, 20, 20, 300, 300]).words(
+        BIAS,
+        2,
+        &[0, 0, 20, 20, 300, 300, 31, 0],
+    );
     let snapshot = builder.snapshot();
     let found: Vec<_> = snapshot
         .metrics
@@ -116,7 +118,10 @@ fn without_batches_there_is_no_bound() {
 #[test]
 fn impossible_ones_are_left_out() {
     for (spec, why) in [
-        (batches("a", 0, 0), "it is no possible number of batch counters"),
+        (
+            batches("a", 0, 0),
+            "it is no possible number of batch counters",
+        ),
         (
             Spec {
                 grouping: 4096,
@@ -143,7 +148,10 @@ fn impossible_ones_are_left_out() {
         builder.entry(&spec);
         let snapshot = builder.snapshot();
         assert!(snapshot.metrics.is_empty(), "{spec:?}");
-        let said = snapshot.problems.iter().any(|problem| problem.ends_with(why));
+        let said = snapshot
+            .problems
+            .iter()
+            .any(|problem| problem.ends_with(why));
         assert!(said, "{:?}", snapshot.problems);
     }
 }
@@ -167,12 +175,17 @@ fn hostile_words_make_some_value() {
 fn growth_is_what_the_sum_changed_by() {
     let mut builder = Builder::new();
     builder.entry(&batches("a", 0, 1));
-    builder.words(CPU, 0, &[40, 0]).words(BIAS, 0, &[0, 0, 93, 0]);
+    builder
+        .words(CPU, 0, &[40, 0])
+        .words(BIAS, 0, &[0, 0, 93, 0]);
     let before = builder.snapshot();
     builder
         .words(CPU, 0, &[30, 32])
         .words(BIAS, 0, &[32, 32, 93, 0]);
     let grown = growth(&before, &builder.snapshot());
-    assert_eq!(grown[0].metric.value, Value::Batch(bounded(-10, 32, Some(186))));
+    assert_eq!(
+        grown[0].metric.value,
+        Value::Batch(bounded(-10, 32, Some(186)))
+    );
     assert!(!grown[0].reset);
 }
