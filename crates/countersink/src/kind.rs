@@ -40,8 +40,7 @@ impl Kind {
         }
     }
 
-    /// Whether words that were used are used again for the same kind only: since lanes are never written, what they hold
-    /// must be such as this kind leaves.
+    /// Whether words that were used are used again for the same kind only: their bias lane is no part of a sum.
     pub(crate) const fn keeps_words(self) -> bool {
         matches!(self, Kind::Batch | Kind::Tree)
     }

@@ -252,7 +252,7 @@ impl Then {
 pub(crate) fn begin(words: &Slots<'_>, kind: Kind, used: bool) {
     if kind.keeps_words() {
         if used {
-            bounded::begin(words, kind);
+            bounded::clear(words);
         }
         return;
     }

@@ -24,6 +24,8 @@ pub(crate) trait Pair {
     /// # Errors
     /// What they are instead.
     fn exchange(&self, old: [i64; 2], new: [i64; 2]) -> Result<(), [i64; 2]>;
+    /// Adds the same to both, whatever they are.
+    fn shift(&self, n: i64);
 }
 
 /// On whatever CPU the thread is.
@@ -40,6 +42,10 @@ impl Pair for OnThisCpu<'_> {
     fn exchange(&self, old: [i64; 2], new: [i64; 2]) -> Result<(), [i64; 2]> {
         self.0.compare_exchange(old, new).map(drop)
     }
+
+    fn shift(&self, n: i64) {
+        self.0.add([n, n]);
+    }
 }
 
 /// In one lane, by locked instructions.
@@ -52,6 +58,13 @@ impl Pair for InLane<'_> {
 
     fn exchange(&self, old: [i64; 2], new: [i64; 2]) -> Result<(), [i64; 2]> {
         self.0.compare_exchange_locked(self.1, old, new).map(drop)
+    }
+
+    fn shift(&self, n: i64) {
+        let mut held = self.look();
+        while let Err(found) = self.exchange(held, held.map(|word| word.wrapping_add(n))) {
+            held = found;
+        }
     }
 }
 
@@ -173,8 +186,19 @@ fn distance(held: [i64; 2], n: i128) -> i128 {
 
 /// Adds where [`PairSlot::add_within`] did not.
 ///
-/// Repeated while others change the lane, which is always somebody's progress.
+/// What is more than half a batch is published as it is, which needs no look at the lane: how far its words are apart does not
+/// change. Otherwise repeated while others change the lane, which is always somebody's progress.
 pub(crate) fn add(pair: &impl Pair, n: i128, most: u64, published: &impl Published) {
+    if n.unsigned_abs() > u128::from(most / 2) {
+        let step = Step {
+            up: n > 0,
+            by: n.unsigned_abs() as u64,
+        };
+        published.before(step);
+        pair.shift(n as i64);
+        published.behind(step);
+        return;
+    }
     let mut held = pair.look();
     let mut moved = Step::NONE;
     loop {

@@ -16,21 +16,26 @@ pub use estimate::Estimate;
 pub use many::{BatchCounters, Member};
 pub use tree::TreeCounter;
 
-use countersink_percpu::Slots;
+use countersink_percpu::{Lane, PairSlot, Slots};
 
-use crate::kind::Kind;
-
-/// Lets counters begin at 0 in words that others of their kind had, and nobody else uses.
-pub(crate) fn begin(all: &Slots<'_>, kind: Kind) {
-    if kind == Kind::Tree {
-        if let Some(tree) = tree::Tree::of(all, 0) {
-            tree.set(0);
-        }
-        return;
+/// Makes words 0 that an earlier counter had, in all lanes.
+///
+/// Lanes are never written elsewhere but on their CPU, since an addition there may be in the middle. Here nobody has a handle of
+/// the words any more, and what is left in a lane would widen the bound of the next counter for ever.
+pub(crate) fn clear(all: &Slots<'_>) {
+    for at in (0..all.len()).step_by(2) {
+        let Some(pair) = all.pair(at) else { continue };
+        let cpus = u32::try_from(pair.lanes() - 1).unwrap_or(u32::MAX);
+        clear_lane(&pair, Lane::Shared);
+        clear_lane(&pair, Lane::Bias);
+        (0..cpus).for_each(|cpu| clear_lane(&pair, Lane::Cpu(cpu)));
     }
-    for index in 0..all.len() / 2 {
-        if let Some(words) = words::Words::of(all, index) {
-            words.begin();
-        }
+}
+
+fn clear_lane(pair: &PairSlot<'_>, lane: Lane) {
+    let held = pair.load(lane).unwrap_or_default();
+    // Untouched pages stay untouched.
+    if held != [0, 0] {
+        let _ = pair.compare_exchange_locked(lane, held, [0, 0]);
     }
 }

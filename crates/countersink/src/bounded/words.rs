@@ -143,15 +143,6 @@ impl<'a> Words<'a> {
         let exchanged = self.pair.compare_exchange_bias(held, [published; 2]);
         Some(exchanged.is_ok())
     }
-
-    /// Makes words that were another counter's, of this kind, begin at 0. Nobody else uses them. What may be
-    /// unpublished stays what it was: lanes may hold as much.
-    pub(crate) fn begin(&self) {
-        carry::set(&self.pair, 0, &self.published());
-        let held = self.pair.load(Lane::Bias).unwrap_or_default();
-        let published = carry::sum(&self.pair, 1);
-        let _ = self.pair.compare_exchange_bias(held, [published; 2]);
-    }
 }
 
 /// What the kernel takes.

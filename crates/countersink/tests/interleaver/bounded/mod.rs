@@ -113,6 +113,9 @@ enum Frame {
 struct Rules {
     /// The widest batch less one.
     most: i8,
+    /// Whether what is more than half a batch is published as it is. The rest of the protocol is explored without, as well: amounts
+    /// here are small, and batches too.
+    shifts: bool,
     flaw: Option<Flaw>,
 }
 
@@ -142,7 +145,11 @@ impl Model {
     fn new(most: i8, roles: Vec<Role>) -> Self {
         Model {
             roles,
-            rules: Rules { most, flaw: None },
+            rules: Rules {
+                most,
+                shifts: false,
+                flaw: None,
+            },
             left: 0,
             full: false,
             handler: None,

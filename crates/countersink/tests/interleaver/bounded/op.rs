@@ -30,6 +30,14 @@ pub(super) enum Pc {
     FastUnguarded,
     /// Says that it is in the middle.
     Begin,
+    /// What is more than half a batch moves the word before the lane, and both words of the lane.
+    Announce,
+    /// Enters the section of that.
+    EnterShift,
+    /// In the section: commits.
+    Shift { cpu: usize, held: Pair },
+    /// The same on the shared lane.
+    ShiftLocked,
     /// Loads the pair of some lane.
     Look,
     /// Decides what to move before the lane.
@@ -78,7 +86,10 @@ pub(super) enum Pc {
 
 impl Pc {
     pub(super) fn in_section(self) -> bool {
-        matches!(self, Pc::FastCommit { .. } | Pc::Commit { .. })
+        matches!(
+            self,
+            Pc::FastCommit { .. } | Pc::Commit { .. } | Pc::Shift { .. }
+        )
     }
 
     pub(super) fn abort(&mut self) {
@@ -86,6 +97,7 @@ impl Pc {
             Pc::Commit {
                 held, moved, step, ..
             } => Pc::Locked { held, moved, step },
+            Pc::Shift { .. } => Pc::ShiftLocked,
             _ => Pc::Begin,
         };
     }
@@ -170,8 +182,27 @@ impl Op {
             }
             Pc::Begin => {
                 memory.begun += 1;
-                Pc::Look
+                let whole = self.limit.is_none() && self.n.abs() > self.most / 2;
+                if whole && rules.shifts {
+                    Pc::Announce
+                } else {
+                    Pc::Look
+                }
             }
+            Pc::Announce => {
+                *memory.word_mut(up) += self.n;
+                if locked {
+                    Pc::ShiftLocked
+                } else {
+                    Pc::EnterShift
+                }
+            }
+            Pc::EnterShift => Pc::Shift {
+                cpu,
+                held: memory.lanes[cpu],
+            },
+            Pc::Shift { cpu, held } => self.shift(cpu, held, memory),
+            Pc::ShiftLocked => self.shift(SHARED, memory.lanes[SHARED], memory),
             Pc::Look => {
                 let held = memory.lanes[if locked { SHARED } else { cpu }];
                 self.decide(rules, held, 0)
@@ -301,6 +332,15 @@ impl Op {
             };
         }
         Pc::Enter { held, moved, step }
+    }
+
+    fn shift(self, lane: usize, held: Pair, memory: &mut Memory) -> Pc {
+        memory.commit(self.n);
+        memory.lanes[lane] = held.map(|word| word + self.n);
+        Pc::Behind {
+            moved: self.n,
+            step: self.n,
+        }
     }
 
     fn retry(self, held: Pair, moved: Step) -> Pc {

@@ -39,8 +39,18 @@ fn explorer(kills: u8) -> Explorer {
     Explorer::new(CPUS).kills(kills)
 }
 
+/// With and without shifts.
 fn run(name: &str, kills: u8, model: &Model) {
-    holds(&format!("bounded, {name}"), &explorer(kills), model);
+    for shifts in [false, true] {
+        let mut model = model.clone();
+        model.rules.shifts = shifts;
+        let shifts = if shifts { ", shifts" } else { "" };
+        holds(
+            &format!("bounded, {name}{shifts}"),
+            &explorer(kills),
+            &model,
+        );
+    }
 }
 
 #[test]
