@@ -232,7 +232,9 @@ def signed(word):
 def estimated(upper, lower, slack):
     """An estimate, the least and the greatest sum that there may be, and the bound."""
     upper, lower = signed(upper), signed(lower)
-    gap = max(signed(upper - lower & WORD), 0)
+    gap = signed(upper - lower & WORD)
+    if gap < 0:  # not of one moment
+        gap, lower = 0, upper
     if slack == NO_TELLING:
         return lower + gap // 2, -(2**63), 2**63 - 1, None
     return lower + gap // 2, lower - slack, upper + slack, slack + (gap + 1) // 2

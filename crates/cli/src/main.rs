@@ -17,6 +17,8 @@ mod table;
 mod target;
 mod times;
 mod units;
+#[cfg(target_os = "linux")]
+mod workload;
 
 use std::process::ExitCode;
 
@@ -46,6 +48,9 @@ enum Command {
     Prune(prune::Options),
     /// Run experiments and print their tables
     Bench(bench::Options),
+    /// Run small system calls with a counter in each, as tasks on all CPUs
+    #[cfg(target_os = "linux")]
+    Workload(workload::Options),
     /// What this machine offers, what is used, and why
     Doctor(doctor::Options),
 }
@@ -60,6 +65,8 @@ fn main() -> ExitCode {
         Command::Stat(options) => stat::run(&options),
         Command::Prune(options) => done(prune::run(&options)),
         Command::Bench(options) => done(bench::run(&options)),
+        #[cfg(target_os = "linux")]
+        Command::Workload(options) => done(workload::run(&options)),
         Command::Doctor(options) => done(doctor::run(&options)),
     };
     match result {

@@ -165,6 +165,46 @@ fn spans_on_one_cpu_print_look_ups_costs_and_page_tables() {
 }
 
 #[cfg(target_os = "linux")]
+#[test]
+fn bounded_counters_on_one_cpu_print_costs_accuracy_and_sizes() {
+    let (stdout, batch) = run_on_one_cpu(&["batch", "--quick", "--size"]);
+    assert_parts(
+        &stdout,
+        &[
+            "batch 1 batch 8 batch 32 batch 128 batch 1024",
+            "Reading, while nobody adds",
+            "carry / percpu, batch 32, 1 thread:",
+            "carry / kernel, batch 1024, mixed, 1 thread:",
+            "carry, read, 1 thread:",
+            "How far reads are off while 1 thread adds",
+            "reads farthest promised further",
+            "a call site bytes of 33",
+            "carry-static, 33 call sites in line instead of by call: Total: Before=",
+        ],
+    );
+    // Nothing was further off than promised, and every size is of something.
+    let rows_after = |heading: &str| {
+        let below = stdout.split_once(heading).expect("a table").1;
+        let rows = below.lines().skip(1).take_while(|row| !row.is_empty());
+        rows.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let accuracy = rows_after("promised  further");
+    assert_eq!(accuracy.len(), 6, "{accuracy:?}");
+    assert!(accuracy.iter().all(|row| row.ends_with(" 0")), "{stdout}");
+    let sizes = rows_after("bytes of 33");
+    assert_eq!(sizes.len(), 9, "{sizes:?}");
+    assert!(!sizes.iter().any(|row| row.ends_with(" 0")), "{stdout}");
+    let points = batch["points"].as_array().expect("points");
+    // 8 variants at 5 batches by ones, 9 by mixed amounts, 5 that read.
+    assert_eq!(points.len(), 5 * 8 + 5 * 9 + 5);
+    for point in points {
+        assert_eq!(point["unit"], "ns/op");
+        assert!(point["samples"].as_array().expect("samples").len() >= 12);
+        assert!(point["wall"]["ci95"].is_array());
+    }
+}
+
+#[cfg(target_os = "linux")]
 mod one_cpu {
     #![allow(unsafe_code)]
 

@@ -48,18 +48,22 @@ impl Kind {
     /// The words of a metric; `grouping` is the field of its entry, which says how many counters there are
     /// where that can be many.
     pub(crate) const fn words(self, grouping: u32) -> usize {
-        let buckets = match grouping & 0xff {
-            0 => 0,
-            grouping => layout::buckets(grouping - 1),
-        };
         match self {
             Kind::Counter => 1,
             Kind::Gauge => 2,
-            Kind::Span => layout::span::WORDS + buckets,
-            Kind::Histogram => layout::histogram::WORDS + buckets,
+            Kind::Span => layout::span::WORDS + buckets(grouping),
+            Kind::Histogram => layout::histogram::WORDS + buckets(grouping),
             Kind::Batch => 2 + 2 * grouping as usize,
             Kind::Tree => layout::tree::WORDS,
         }
+    }
+}
+
+/// The buckets of a histogram, whose grouping power and one are in the lowest bits of the field.
+const fn buckets(grouping: u32) -> usize {
+    match grouping & 0xff {
+        0 => 0,
+        grouping => layout::buckets(grouping - 1),
     }
 }
 

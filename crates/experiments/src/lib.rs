@@ -4,6 +4,11 @@
 //! They describe what is measured; `countersink-harness` measures, and the `countersink` command
 //! shows the results.
 
+#[cfg(unix)]
 pub mod batch;
 pub mod local;
+#[cfg(unix)]
+mod shared_memory;
 pub mod span;
+#[cfg(target_os = "linux")]
+pub mod workload;

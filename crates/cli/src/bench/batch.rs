@@ -100,7 +100,7 @@ fn ratios(points: &[PointResult]) -> String {
         let mut compare = |ours, theirs, aim: Option<f64>| {
             text += &compared(points, (ours, theirs, &aimed, threads), aim);
         };
-        compare("carry", "percpu", Some(1.5));
+        compare("carry", "percpu", Some(1.5).filter(|_| threads <= 2));
         compare("carry-static", "percpu", None);
         compare("tree", "percpu", None);
         compare("carry", "atomic", Some(0.15).filter(|_| threads == 2));
@@ -131,12 +131,11 @@ fn compared(
     let Some(found) = a.ratio_to(b) else {
         return String::new();
     };
-    let has_aim = threads <= 2 && !a.oversubscribed;
     format!(
         "  {ours} / {theirs}, {pattern}, {threads} thread{}: {}{}\n",
         s(threads),
         ratio(&found),
-        verdict(&found, aim.filter(|_| has_aim)),
+        verdict(&found, aim.filter(|_| !a.oversubscribed)),
     )
 }
 
@@ -233,7 +232,7 @@ fn sizes_of(text: u64, symbols: &BTreeMap<String, u64>) -> String {
         "\nBytes of code, from this program's own symbols\n{}\n",
         numbers(&header, &sizes.iter().map(row).collect::<Vec<_>>())
     );
-    for way in ["carry", "kernel-nested"] {
+    for way in ["carry", "carry-static", "kernel", "kernel-nested"] {
         let many = |how: &str| {
             let name = format!("{way}, {how}");
             sizes
@@ -243,7 +242,10 @@ fn sizes_of(text: u64, symbols: &BTreeMap<String, u64>) -> String {
         };
         if let (Some(inline), Some(called)) = (many("in line"), many("by call")) {
             // Both are in this program; each total is without the other.
-            let (before, after) = (text - inline, text - called);
+            let totals = [inline, called].map(|probe| text.checked_sub(probe));
+            let [Some(before), Some(after)] = totals else {
+                continue;
+            };
             let change = 100.0 * (after as f64 / before as f64 - 1.0);
             shown += &format!(
                 "  {way}, {SITES} call sites in line instead of by call: Total: Before={before}, After={after}, chg {change:+.2}%\n"

@@ -226,7 +226,7 @@ type Times = [f64; 3];
 
 const LOCAL_TIMES: Times = [9.0, 42.0, 300.0];
 const SPAN_TIMES: Times = [8.0, 30.0, 150.0];
-const BATCH_TIMES: Times = [9.0, 40.0, 300.0];
+const BATCH_TIMES: Times = [7.5, 40.0, 300.0];
 /// How long each way to count is watched, by [`Length`].
 const ACCURACY_TIMES: [Duration; 3] = [
     Duration::from_millis(200),

@@ -17,13 +17,13 @@ impl Estimate {
     /// further off by what lanes have not published.
     #[inline(always)]
     pub(crate) fn between(low: i64, high: i64, slack: i64) -> Self {
-        // Never negative but where whoever wrote it was not this code.
-        let gap = high.wrapping_sub(low).max(0) as u64;
+        // Never negative, but as large as the amounts that are being added.
+        let gap = high.wrapping_sub(low) as u64;
         Estimate {
             value: low.wrapping_add((gap / 2) as i64),
             bound: match slack {
                 i64::MAX => u64::MAX,
-                slack => gap.div_ceil(2) + slack.max(0) as u64,
+                slack => gap.div_ceil(2).saturating_add(slack.max(0) as u64),
             },
         }
     }

@@ -150,8 +150,9 @@ impl TreeCounter {
         };
         let [upper, lower] = words.root();
         let slack = words.slack();
-        let gap = upper.wrapping_sub(lower).max(0) as u64;
-        (slack + gap / 2, slack + gap.div_ceil(2))
+        let gap = upper.wrapping_sub(lower) as u64;
+        let known = |part: u64| slack.saturating_add(part);
+        (known(gap / 2), known(gap.div_ceil(2)))
     }
 
     /// How many, as [`BatchCounter::sum`](crate::BatchCounter::sum). Loads for each possible CPU.

@@ -101,13 +101,15 @@ impl<'a> Words<'a> {
     #[inline(always)]
     pub(crate) fn limited_add(&self, limit: i64, n: i64, most: u64) -> bool {
         let Both { upper, lower } = self.published();
-        // Saturated, which refuses; the carry tells exactly.
-        let unpublished = self.unpublished();
-        let added = if n > 0 {
-            let limit = limit.saturating_sub(unpublished);
+        let slack = self.unpublished();
+        // Saturated, which refuses; the carry tells exactly. And so does what is not known at all.
+        let added = if slack == i64::MAX {
+            false
+        } else if n > 0 {
+            let limit = limit.saturating_sub(slack);
             limit > i64::MIN && self.pair.try_add_within_at_most(n, most, upper, limit)
         } else {
-            let limit = limit.saturating_add(unpublished);
+            let limit = limit.saturating_add(slack);
             limit < i64::MAX && self.pair.try_add_within_at_least(n, most, lower, limit)
         };
         added || n == 0 || limited_carry(self.slack, self.pair, [limit, n], most)
@@ -177,10 +179,13 @@ fn limited_carry(
     let up = n > 0;
     let word = if up { published.upper } else { published.lower };
     let allow = |step: Step| {
-        let unpublished = i128::from(words.unpublished());
+        let slack = words.unpublished();
+        if slack == i64::MAX {
+            return false;
+        }
         let mut held = word.load(Acquire);
         loop {
-            let by = i128::from(step.by) + unpublished;
+            let by = i128::from(step.by) + i128::from(slack);
             let allowed = if up {
                 i128::from(held) + by <= i128::from(limit)
             } else {

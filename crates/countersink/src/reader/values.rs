@@ -165,7 +165,11 @@ fn bounded(entry: &Entry, index: usize, reading: &Reading) -> Value {
     };
     let estimate = |bias: &[u64]| {
         let word = |at: usize| bias.get(at).copied().unwrap_or(0).cast_signed();
-        Estimate::between(word(2 * index + 1), word(2 * index), word(slack_at))
+        let (upper, lower) = (word(2 * index), word(2 * index + 1));
+        // The two may not be of one moment: the upper one is from before the lower one passed it.
+        let passed = upper.wrapping_sub(lower) < 0;
+        let lower = if passed { upper } else { lower };
+        Estimate::between(lower, upper, word(slack_at))
     };
     let (before, after) = (estimate(&reading.bias), estimate(&reading.bias_after));
     let sum = reading.lanes.sum(2 * index).cast_signed();

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::fence;
 use std::time::{Duration, Instant};
 
 use super::kernel::{Kernel, Masked, Nested};
@@ -56,12 +57,14 @@ impl Log {
         let by = n.abs();
         let grow = |word: &AtomicI64| word.store(word.load(Relaxed) + by, Release);
         grow(&self.announced[side]);
+        // Pairs with the fence in look(): who sees the addition sees it announced.
+        fence(Release);
         W::add(way, n);
         grow(&self.done[side]);
     }
 }
 
-/// The least and the most that the sum was at some moment between: `before` is read first, then the counter, then `after`.
+/// What all threads have written into one column of their logs.
 fn side(logs: &[Log], which: impl Fn(&Log) -> &AtomicI64) -> i64 {
     logs.iter().map(|log| which(log).load(Acquire)).sum()
 }
@@ -110,11 +113,15 @@ pub fn watch<W: Way>(batch: u32, threads: usize, time: Duration) -> Result<Accur
     Ok(seen)
 }
 
+/// One read, held against the least and the most that the sum was while it was read.
 fn look<W: Way>(way: &W, held: i64, logs: &[Log], seen: &mut Accuracy) {
-    // Ups that are done before are in the sum; downs that are announced after may be.
+    // Ups that are done before are in the sum; downs that are announced after may be. Acquire pairs with the release
+    // of the adders: what was done is counted for whoever reads afterwards.
     let up = side(logs, |log| &log.done[0]);
     let down = side(logs, |log| &log.done[1]);
     let (read, bound) = way.estimate();
+    // Pairs with the fence in add(): the logs are read behind the counter.
+    fence(Acquire);
     let (read, bound) = (read.wrapping_sub(held), bound.unwrap_or(u64::MAX));
     let most_up = side(logs, |log| &log.announced[0]);
     let most_down = side(logs, |log| &log.announced[1]);

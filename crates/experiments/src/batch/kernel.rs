@@ -18,7 +18,7 @@ use super::ways::Way;
 #[derive(Debug)]
 pub struct Shared {
     segment: Segment,
-    folded: Folded,
+    folded: crate::shared_memory::Shared<Folded>,
     batch: i64,
 }
 
@@ -40,10 +40,12 @@ pub struct Handle<'a> {
 
 impl Shared {
     fn new(batch: u32) -> Result<Self, String> {
-        let segment = Segment::private().map_err(|error| error.to_string())?;
+        // Forked children count together.
+        let segment = Segment::shared().map_err(|error| error.to_string())?;
+        let folded = crate::shared_memory::Shared::new(Folded::default());
         Ok(Shared {
             segment,
-            folded: Folded::default(),
+            folded: folded.map_err(|error| error.to_string())?,
             batch: i64::from(batch),
         })
     }
@@ -67,7 +69,8 @@ impl Shared {
 }
 
 impl Handle<'_> {
-    /// `this_cpu_read`.
+    /// `this_cpu_read`: one load in the kernel. Here it is a section of its own, about as long as the one that adds, which makes
+    /// these ways dearer than the kernel's. To ask for the CPU and load from its lane costs more still.
     #[inline(always)]
     fn this_cpu(&self) -> i64 {
         // Exchanges nothing for nothing at worst.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use countersink::{BatchCounter, TreeCounter};
+use countersink::{BatchCounter, Member, TreeCounter};
 
 use super::kernel::{Handle, Kernel, Nested};
 use super::ways::Way;
@@ -68,8 +68,18 @@ macro_rules! probes {
 }
 
 #[inline(never)]
-fn carry_by_call(n: i64) {
+fn carry_by_call(member: Member<'_>, n: i64) {
+    member.add(n);
+}
+
+#[inline(never)]
+fn static_by_call(n: i64) {
     CARRY.add(n);
+}
+
+#[inline(never)]
+fn kernel_by_call(handle: Handle<'_>, n: i64) {
+    Kernel::add(handle, n);
 }
 
 #[inline(never)]
@@ -78,10 +88,13 @@ fn nested_by_call(handle: Handle<'_>, n: i64) {
 }
 
 probes! {
-    "carry, in line": size_carry_one, size_carry_many (n: i64) { CARRY.add(n); }
-    "carry, by call": size_carry_call_one, size_carry_call_many (n: i64) { carry_by_call(n); }
+    "carry, in line": size_carry_one, size_carry_many (member: Member<'_>, n: i64) { member.add(n); }
+    "carry, by call": size_carry_call_one, size_carry_call_many (member: Member<'_>, n: i64) { carry_by_call(member, n); }
+    "carry-static, in line": size_static_one, size_static_many (n: i64) { CARRY.add(n); }
+    "carry-static, by call": size_static_call_one, size_static_call_many (n: i64) { static_by_call(n); }
     "tree, in line": size_tree_one, size_tree_many (n: i64) { TREE.add(n); }
     "kernel, in line": size_kernel_one, size_kernel_many (handle: Handle<'_>, n: i64) { Kernel::add(handle, n); }
+    "kernel, by call": size_kernel_call_one, size_kernel_call_many (handle: Handle<'_>, n: i64) { kernel_by_call(handle, n); }
     "kernel-nested, in line": size_nested_one, size_nested_many (handle: Handle<'_>, n: i64) { Nested::add(handle, n); }
     "kernel-nested, by call": size_nested_call_one, size_nested_call_many (handle: Handle<'_>, n: i64) { nested_by_call(handle, n); }
 }
