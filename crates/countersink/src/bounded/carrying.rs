@@ -57,6 +57,7 @@ pub(crate) fn quiet() -> Option<u64> {
 }
 
 /// Forgets the threads that a child does not have.
+#[cfg(all(target_os = "linux", not(countersink_portable)))]
 pub(crate) fn forked() {
     if let Some(words) = WORDS.get() {
         words.slot::<0, u64>().replace(0);

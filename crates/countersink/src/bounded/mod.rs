@@ -11,6 +11,7 @@ mod tree;
 mod words;
 
 pub use batch::BatchCounter;
+#[cfg(all(target_os = "linux", not(countersink_portable)))]
 pub(crate) use carrying::forked;
 pub use estimate::Estimate;
 pub use many::{BatchCounters, Member};

@@ -40,8 +40,9 @@ pub struct Handle<'a> {
 
 impl Shared {
     fn new(batch: u32) -> Result<Self, String> {
-        // Forked children count together.
-        let segment = Segment::shared().map_err(|error| error.to_string())?;
+        // Forked children count together, where there is such memory.
+        let segment = Segment::shared().or_else(|_| Segment::private());
+        let segment = segment.map_err(|error| error.to_string())?;
         let folded = crate::shared_memory::Shared::new(Folded::default());
         Ok(Shared {
             segment,
