@@ -11,6 +11,7 @@ use countersink::BatchCounter;
 use crate::common::child::alone;
 use crate::common::cpus::pause;
 use crate::common::random::Random;
+use crate::storm::TRIES;
 use crate::truth::counter;
 
 const SEED: u64 = 0x11b1_0004;
@@ -182,9 +183,13 @@ fn is_passed_by_publishing_and_a_precise_sum() {
         counter: counter("limit_precise_sum", 32),
         published: AtomicI64::new(0),
     };
-    let outcome = attempts(&wrong, 1, 2_000_000);
-    println!("seed {SEED:#x}, publish and precise sum: {outcome:?}");
-    assert!(outcome.passed > 0, "not found: {outcome:?}");
+    // It depends on who is preempted where.
+    let found = (0..TRIES).any(|_| {
+        let outcome = attempts(&wrong, 1, 2_000_000);
+        println!("seed {SEED:#x}, publish and precise sum: {outcome:?}");
+        outcome.passed > 0
+    });
+    assert!(found, "not found");
 }
 
 /// Attempts only where there is room, even with all that the counter does not know; how many were refused. `spare` is

@@ -44,6 +44,8 @@ impl Plan {
 }
 
 const SEED: u64 = 0xba7c_0004;
+/// How often something wrong is looked for that depends on who is preempted where.
+pub(crate) const TRIES: u32 = 50;
 /// Threads for each CPU.
 const THREADS: usize = 3;
 const PERIOD_NS: std::ffi::c_long = 100_000;
