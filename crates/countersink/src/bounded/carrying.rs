@@ -17,7 +17,7 @@ pub(crate) struct Carrying(Option<Block<'static, 2>>);
 impl Carrying {
     #[inline(always)]
     pub(crate) fn begin() -> Self {
-        let words = WORDS.get().or_else(first);
+        let words = WORDS.get();
         if let Some(words) = words {
             words.slot::<0, u64>().inc();
         }
@@ -34,6 +34,14 @@ impl Drop for Carrying {
     }
 }
 
+/// Makes sure that there are words, before a counter publishes for the first time: later it may be in a signal handler that has
+/// interrupted whoever makes memory. Where there is no memory, nobody is known to be in the middle, and [`quiet`] says so.
+pub(crate) fn prepare() {
+    if WORDS.get().is_none() {
+        first();
+    }
+}
+
 #[cold]
 fn first() -> Option<Block<'static, 2>> {
     let granted = region::pool()?.register_privately(Kind::Gauge, 0)?;
@@ -44,14 +52,14 @@ fn first() -> Option<Block<'static, 2>> {
 
 /// How many have begun so far; `None` where that cannot be told.
 pub(crate) fn begun() -> Option<u64> {
-    let words = WORDS.get().or_else(first)?;
+    let words = WORDS.get()?;
     Some(words.slot::<0, u64>().sum())
 }
 
 /// How many have begun so far, if at some moment of this call all of them had ended.
 pub(crate) fn quiet() -> Option<u64> {
     // The ended first: if as many have begun by then, all of them have ended.
-    let words = WORDS.get().or_else(first)?;
+    let words = WORDS.get()?;
     let ended = words.slot::<1, u64>().sum();
     begun().filter(|begun| *begun == ended)
 }

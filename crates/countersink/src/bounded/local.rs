@@ -5,6 +5,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use countersink_percpu::{BlockCell, Slots};
 
+use super::carrying;
+
 /// The counter's batch, and the widest one of which the counter's words are known to say it.
 #[derive(Debug)]
 pub(crate) struct Local<const N: usize> {
@@ -64,6 +66,7 @@ impl<const N: usize> Local<N> {
             0 => default(),
             asked => asked,
         };
+        carrying::prepare();
         self.widen(batch, widen);
         self.most.store(u64::from(batch) - 1, Relaxed);
         // Others have the same words.

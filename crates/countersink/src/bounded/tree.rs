@@ -364,7 +364,7 @@ impl Above<'_> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, target_os = "linux", not(countersink_portable)))]
 mod tests {
     use std::os::fd::AsFd;
 

@@ -1,6 +1,7 @@
 //! Setting, beside additions and beside others that set.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::RwLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64};
 
@@ -92,10 +93,13 @@ struct Added {
     counter: &'static BatchCounter,
     /// By how much sets have changed it.
     changed: AtomicI64,
+    /// Shared by those that set, so that whoever takes the difference is not between a set and what is noted of it.
+    setting: RwLock<()>,
 }
 
 impl Added {
     fn set(&self, set: Set, value: i64) {
+        let _setting = self.setting.read().expect("nobody panics");
         let found = set(self.counter, value);
         self.changed.fetch_add(value - found, SeqCst);
     }
@@ -111,6 +115,7 @@ impl Counts for Added {
     }
 
     fn sum(&self) -> i64 {
+        let _nobody_sets = self.setting.write().expect("nobody panics");
         self.counter.sum() - self.changed.load(SeqCst)
     }
 }
@@ -120,6 +125,7 @@ fn beside_additions(name: &str, set: Set) {
     let added: &'static Added = Box::leak(Box::new(Added {
         counter: counter(name, 8),
         changed: AtomicI64::new(0),
+        setting: RwLock::new(()),
     }));
     let plan = Plan {
         batch: 8,
