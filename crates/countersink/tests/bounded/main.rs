@@ -16,11 +16,13 @@
 //! - `wrong.rs`: counters with the known mistakes.
 //!
 //! Run with `--nocapture` to see the totals and the seeds.
-#![cfg(target_os = "linux")]
+//!
+//! Not where every addition is a locked one: there nobody is ever quiet, and little goes wrong.
+#![cfg(all(target_os = "linux", not(countersink_portable)))]
 
 #[path = "../common/mod.rs"]
 mod common;
-#[cfg(all(target_arch = "x86_64", not(countersink_portable)))]
+#[cfg(target_arch = "x86_64")]
 #[allow(dead_code, reason = "a part of it is used here")]
 #[path = "../../../percpu/tests/common/libc_rseq.rs"]
 mod libc_rseq;
@@ -31,9 +33,7 @@ mod signals;
 mod timer;
 
 mod estimates;
-#[cfg(not(countersink_portable))]
 mod forks;
-#[cfg(not(countersink_portable))]
 mod killed;
 mod limit;
 mod many;

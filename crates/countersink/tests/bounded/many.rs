@@ -57,7 +57,7 @@ fn neighbours_are_left_alone() {
     (0..9).for_each(|index| many.get(index).expect("one").add(100 * index as i64));
     let fourth = many.get(4).expect("the fourth");
     assert_eq!(fourth.set(-5), 400);
-    assert!(fourth.limited_add(1000, 7) && fourth.sync());
+    assert!(fourth.limited_add(1000, 7));
     assert!(!fourth.limited_add(2, 1));
     fourth.add_batch(1 << 40, 8);
     fourth.sub(1 << 40);
