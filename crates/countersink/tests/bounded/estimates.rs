@@ -205,9 +205,9 @@ fn limited_additions_were_possible() {
 }
 
 /// Syncs all the time, and samples in between.
-fn syncs(batch: u32) -> (Seen, u64) {
+fn syncs(name: &str, batch: u32) -> (Seen, u64) {
     let (mut seen, mut done) = (Seen::default(), 0);
-    let counter = counter(&format!("syncs_{batch}"), batch);
+    let counter = counter(name, batch);
     let sync_and_look = |lines: &'static [Line]| {
         done += u64::from(counter.sync());
         let (bracket, estimate) = bracket(lines, || counter.estimate());
@@ -233,10 +233,14 @@ fn syncs(batch: u32) -> (Seen, u64) {
 fn stay_right_beside_syncs() {
     alone("estimates::stay_right_beside_syncs", || {
         for batch in [1, 8] {
-            let (seen, done) = syncs(batch);
-            println!("batch {batch}: {done} syncs done");
-            seen.assert_right("beside syncs");
-            assert!(done > 100, "never done");
+            // Nothing is done for as long as one that is in the middle does not run.
+            let often = (0..TRIES).any(|number| {
+                let (seen, done) = syncs(&format!("syncs_{batch}_{number}"), batch);
+                println!("batch {batch}: {done} syncs done");
+                seen.assert_right("beside syncs");
+                done > 100
+            });
+            assert!(often, "never done");
         }
     });
 }

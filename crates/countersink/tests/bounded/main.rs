@@ -41,13 +41,5 @@ mod mechanisms;
 mod properties;
 mod sets;
 mod storm;
-#[cfg_attr(
-    countersink_portable,
-    allow(dead_code, reason = "nothing is killed there")
-)]
 mod truth;
-#[cfg_attr(
-    countersink_portable,
-    allow(dead_code, reason = "nothing is killed there")
-)]
 mod wrong;
