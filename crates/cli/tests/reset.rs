@@ -105,7 +105,7 @@ fn a_name_that_nothing_has_resets_nothing() {
     for name in ["demo_request", "*x*x*"] {
         let arguments = ["reset", &demo.pid(), "demo_sent", name];
         let sentence = refused(&mut countersink(&arguments));
-        let start = format!("nothing is named {name}; there is demo_answer, demo_cache, ");
+        let start = format!("nothing is named {name}; there is demo_answer, demo_answers_kept, ");
         assert!(sentence.starts_with(&start), "{sentence}");
     }
     let shown = json(&mut countersink(&["show", &demo.pid(), "--json"]));
