@@ -1,7 +1,10 @@
 //! `countersink stat` as a user types it.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(countersink_portable)))]
+#![allow(unsafe_code)]
 
 mod demo;
+
+use std::os::unix::process::CommandExt;
 
 use demo::{countersink, json, printed, refused, run};
 
@@ -162,7 +165,16 @@ fn numbers_can_go_to_a_file() {
 #[test]
 fn ctrl_c_ends_the_command_and_its_counts_are_printed() {
     let line = format!("{}; kill -INT $PPID $$", demo(10));
-    let (status, stdout, _) = run(&mut countersink(&["stat", "sh", "-c", &line]));
+    let mut stat = countersink(&["stat", "sh", "-c", &line]);
+    // Whoever runs the tests in the background may ignore the signal, and what is ignored is inherited.
+    // SAFETY: between fork and exec, and nothing but a system call.
+    unsafe {
+        stat.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    let (status, stdout, _) = run(&mut stat);
     assert_eq!(status, Some(130));
     let counted = values(&stdout, &format!("1) After sh -c {line}:"));
     assert_eq!(counted["demo_requests"], "20");

@@ -125,7 +125,7 @@ impl Counter for AddPair<'_> {
     }
 }
 
-/// By `add_within`, and where that is too far by moving both words.
+/// By `add_within`, and where that is too far by moving both words, the second further.
 #[derive(Debug)]
 pub(crate) struct AddWithin<'a>(pub(crate) PairSlot<'a>);
 
@@ -135,6 +135,8 @@ pub(crate) struct AddWithinAtMost<'a>(pub(crate) PairSlot<'a>, pub(crate) Atomic
 
 /// How far the first word may be from the second.
 const REACH: u64 = 100;
+/// How much nearer the second word comes then; a small part of it, as others may have moved it by then.
+const CATCH_UP: u64 = REACH / 5;
 
 impl Counter for AddWithin<'_> {
     fn name(&self) -> &'static str {
@@ -143,7 +145,7 @@ impl Counter for AddWithin<'_> {
 
     fn count(&self, n: u64) -> u64 {
         if !self.0.add_within(n, REACH) {
-            self.0.add([n, n]);
+            self.0.add([n, n + CATCH_UP]);
         }
         n
     }
@@ -164,7 +166,7 @@ impl Counter for AddWithinAtMost<'_> {
 
     fn count(&self, n: u64) -> u64 {
         if !self.0.add_within_at_most(n, REACH, &self.1, 0) {
-            self.0.add([n, n]);
+            self.0.add([n, n + CATCH_UP]);
         }
         n
     }
