@@ -18,7 +18,7 @@ const SIZE: usize = SEGMENT + (CPUS + 2) * UNIT;
 pub const PARTS: [Range<usize>; 6] = [
     0..448,
     1024..2560,
-    ENTRIES..ENTRIES + 10 * ENTRY,
+    ENTRIES..ENTRIES + METRICS.len() * ENTRY,
     SEGMENT..SEGMENT + 4096,
     SEGMENT + UNIT..SEGMENT + UNIT + 4096,
     SEGMENT + 2 * UNIT..SEGMENT + 2 * UNIT + 4096,

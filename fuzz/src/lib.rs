@@ -16,7 +16,7 @@ pub fn look_at_bytes(bytes: Vec<u8>) {
 pub fn assert_valid(region: &Region) {
     let snapshot = region.snapshot().expect("a snapshot");
     assert_eq!(snapshot.problems, [""; 0]);
-    assert_eq!((snapshot.metrics.len(), snapshot.refused), (7, 3));
+    assert_eq!((snapshot.metrics.len(), snapshot.refused), (12, 3));
     // Words 0 and 1 of two lanes, less the bias.
     assert_eq!(snapshot.metrics[0].value, Value::Counter(1));
 }
