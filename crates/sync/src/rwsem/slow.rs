@@ -1,0 +1,529 @@
+//! Waiting, waking and handing over.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::{Duration, Instant};
+
+use super::state::{
+    HANDOFF, READER, WAITERS, WOKEN, WRITER, is_free, is_readable, is_waited_for, is_writable,
+    must_wake,
+};
+use super::{RawRwSem, TryRead};
+use crate::events::{Event, Events};
+use crate::owner::{Owner, OwnerKind};
+use crate::parking::{
+    FilterOp, ParkResult, ParkToken, UnparkResult, UnparkToken, park, unpark_filter,
+};
+
+/// How long a thread sleeps before it asks that the lock be handed to it.
+pub const PATIENCE: Duration = Duration::from_millis(1);
+
+/// The woken thread has to try again.
+const TRY_AGAIN: UnparkToken = UnparkToken(0);
+/// The woken thread has the lock.
+const HANDED_OVER: UnparkToken = UnparkToken(1);
+
+/// How a thread waits. While it sleeps, those who wake look at it through its address, under the lock of the
+/// queue.
+struct Waiter {
+    kind: OwnerKind,
+    /// Whether it has asked for a handoff.
+    has_asked: bool,
+    /// Whether it was woken to try again, and has not tried yet; `WOKEN` is its to clear.
+    is_woken: bool,
+    deadline: Option<Instant>,
+    patience: Option<Instant>,
+    spin: Spin,
+}
+
+impl Waiter {
+    fn new(kind: OwnerKind, deadline: Option<Instant>) -> Self {
+        Waiter {
+            kind,
+            has_asked: false,
+            is_woken: false,
+            deadline,
+            patience: None,
+            spin: Spin::new(),
+        }
+    }
+
+    /// The flags that go with parking.
+    fn parked(&self, state: u64) -> u64 {
+        let state = if self.is_woken { state & !WOKEN } else { state };
+        let asks = self.has_asked && !mutants::is(mutants::NO_HANDOFF);
+        state | WAITERS | if asks { HANDOFF } else { 0 }
+    }
+
+    /// When to wake up by itself: to give up or to ask.
+    fn wake_up(&mut self) -> Option<Instant> {
+        if self.has_asked || mutants::is(mutants::NO_HANDOFF) {
+            return self.deadline;
+        }
+        let patience = *self
+            .patience
+            .get_or_insert_with(|| Instant::now() + PATIENCE);
+        Some(
+            self.deadline
+                .map_or(patience, |deadline| deadline.min(patience)),
+        )
+    }
+
+    fn is_over(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// Spinning, longer each time, and then letting others run.
+struct Spin(u32);
+
+/// Steps that pause, twice as long each.
+const PAUSES: u32 = 6;
+/// Steps in all; the others yield.
+const STEPS: u32 = 10;
+
+impl Spin {
+    fn new() -> Self {
+        Spin(0)
+    }
+
+    /// One step; `false` if there were enough.
+    #[cfg(not(loom))]
+    fn step(&mut self) -> bool {
+        if self.0 >= STEPS {
+            return false;
+        }
+        if self.0 < PAUSES {
+            (0..1 << self.0).for_each(|_| core::hint::spin_loop());
+        } else {
+            std::thread::yield_now();
+        }
+        self.0 += 1;
+        true
+    }
+
+    #[cfg(loom)]
+    fn step(&mut self) -> bool {
+        false
+    }
+}
+
+/// What became of a sleep.
+enum Slept {
+    /// The lock is the thread's.
+    HandedOver,
+    /// Something may have changed.
+    TryAgain,
+}
+
+impl<T: TryRead, E: Events, O: Owner> RawRwSem<T, E, O> {
+    fn key(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
+    /// Waits as a reader that is counted and was not let in, by what it found; whether it is in then.
+    #[cold]
+    pub(super) fn wait_to_read(&self, found: u64, deadline: Option<Instant>) -> bool {
+        let mut waiter = Waiter::new(OwnerKind::Reader, deadline);
+        let mut is_counted = self.may_stay(found);
+        loop {
+            if self.spin_to_read(&mut waiter, &mut is_counted) {
+                break;
+            }
+            if waiter.is_over() && self.stop_reading(&waiter, is_counted) {
+                E::count(Event::RlockFail);
+                return false;
+            }
+            match self.sleep_to_read(&mut waiter, &mut is_counted) {
+                Slept::HandedOver => {
+                    E::count(Event::RlockHandoff);
+                    break;
+                }
+                Slept::TryAgain => {}
+            }
+        }
+        if waiter.is_woken {
+            // Others may be woken again.
+            self.state.fetch_and(!WOKEN, Relaxed);
+        }
+        self.owner.note(OwnerKind::Reader);
+        E::count(Event::Rlock);
+        true
+    }
+
+    /// Whether the reader came in while it spun. It stays counted while there is a writer, and so comes in when that leaves;
+    /// where the lock is to be handed over it is not.
+    fn spin_to_read(&self, waiter: &mut Waiter, is_counted: &mut bool) -> bool {
+        loop {
+            if *is_counted {
+                // Acquire pairs with the release of the writer that left.
+                let state = self.state.load(Acquire);
+                if state & WRITER == 0 {
+                    break;
+                }
+                if state & HANDOFF != 0 && !self.back_out(is_counted) {
+                    break;
+                }
+            } else if is_readable(self.state.load(Relaxed)) {
+                let found = self.state.fetch_add(READER, Acquire);
+                if is_readable(found) {
+                    break;
+                }
+                *is_counted = self.may_stay(found);
+            }
+            if !waiter.spin.step() {
+                E::count(Event::OptFail);
+                return false;
+            }
+        }
+        E::count(Event::OptRlock);
+        true
+    }
+
+    /// Whether a reader that has just been counted stays so, and comes in when the writer leaves. Not where the lock is handed
+    /// over: those who came later would come in first.
+    fn may_stay(&self, found: u64) -> bool {
+        let stays = found & HANDOFF == 0;
+        if !stays {
+            self.leave();
+        }
+        stays
+    }
+
+    /// Leaves, unless there is no writer any more, which makes it a holder; whether it left.
+    fn back_out(&self, is_counted: &mut bool) -> bool {
+        let left = self.state.fetch_update(AcqRel, Acquire, |state| {
+            (state & WRITER != 0).then_some(state - READER)
+        });
+        *is_counted = left.is_err();
+        left.is_ok()
+    }
+
+    /// Gives up reading; `false` if it came in at the last moment.
+    fn stop_reading(&self, waiter: &Waiter, mut is_counted: bool) -> bool {
+        if is_counted && !self.back_out(&mut is_counted) {
+            // In at the last moment: back to the loop, which finds that out.
+            return false;
+        }
+        self.pass_on(waiter);
+        true
+    }
+
+    fn sleep_to_read(&self, waiter: &mut Waiter, is_counted: &mut bool) -> Slept {
+        let counted = core::cell::Cell::new(*is_counted);
+        let validate = |waiter: &Waiter| {
+            let parked = self.state.fetch_update(AcqRel, Acquire, |state| {
+                if counted.get() {
+                    // Without a writer it is in.
+                    (state & WRITER != 0).then(|| waiter.parked(state - READER))
+                } else {
+                    (!is_readable(state)).then(|| waiter.parked(state))
+                }
+            });
+            if parked.is_ok() {
+                counted.set(false);
+            }
+            parked.is_ok()
+        };
+        let slept = self.sleep(waiter, validate);
+        *is_counted = counted.get();
+        slept
+    }
+
+    /// Waits as a writer; whether it has the lock then.
+    #[cold]
+    pub(super) fn wait_to_write(&self, deadline: Option<Instant>) -> bool {
+        let mut waiter = Waiter::new(OwnerKind::Writer, deadline);
+        loop {
+            if self.spin_to_write(&mut waiter) {
+                break;
+            }
+            if waiter.is_over() {
+                self.pass_on(&waiter);
+                E::count(Event::WlockFail);
+                return false;
+            }
+            let validate = |waiter: &Waiter| {
+                let park = |state| (!is_writable(state)).then(|| waiter.parked(state));
+                self.state.fetch_update(AcqRel, Acquire, park).is_ok()
+            };
+            match self.sleep(&mut waiter, validate) {
+                Slept::HandedOver => {
+                    E::count(Event::WlockHandoff);
+                    break;
+                }
+                Slept::TryAgain => {}
+            }
+        }
+        self.owner.note(OwnerKind::Writer);
+        E::count(Event::Wlock);
+        true
+    }
+
+    fn spin_to_write(&self, waiter: &mut Waiter) -> bool {
+        loop {
+            let state = self.state.load(Relaxed);
+            if is_writable(state) {
+                let woken = if waiter.is_woken { WOKEN } else { 0 };
+                let taken = (state | WRITER) & !woken;
+                // Acquire pairs with the release of those who left.
+                if self
+                    .state
+                    .compare_exchange_weak(state, taken, Acquire, Relaxed)
+                    .is_ok()
+                {
+                    E::count(Event::OptWlock);
+                    return true;
+                }
+                continue;
+            }
+            if !waiter.spin.step() {
+                E::count(Event::OptFail);
+                return false;
+            }
+        }
+    }
+
+    /// Sleeps, if `validate` says so, until the lock is handed over, or it may be tried again.
+    fn sleep(&self, waiter: &mut Waiter, validate: impl Fn(&Waiter) -> bool) -> Slept {
+        let wake_up = waiter.wake_up();
+        let kind = waiter.kind;
+        let sleeping: &Waiter = waiter;
+        let token = ParkToken(core::ptr::from_ref(sleeping).addr());
+        let validate = || validate(sleeping);
+        let count = || {
+            E::count(match kind {
+                OwnerKind::Reader => Event::SleepReader,
+                OwnerKind::Writer => Event::SleepWriter,
+            });
+        };
+        let timed_out = |_, was_last| {
+            if was_last {
+                // Nobody is left who could be woken.
+                self.state.fetch_and(!(WAITERS | HANDOFF), Relaxed);
+            }
+        };
+        // SAFETY: the key is this lock's address, under which nothing else parks; nothing here panics or parks.
+        #[allow(unsafe_code)]
+        let result = unsafe { park(self.key(), validate, count, timed_out, token, wake_up) };
+        let woken = || {
+            E::count(match kind {
+                OwnerKind::Reader => Event::WakeReader,
+                OwnerKind::Writer => Event::WakeWriter,
+            });
+        };
+        match result {
+            ParkResult::Unparked(HANDED_OVER) => {
+                woken();
+                waiter.is_woken = false;
+                Slept::HandedOver
+            }
+            ParkResult::Unparked(_) => {
+                woken();
+                waiter.is_woken = true;
+                waiter.spin = Spin::new();
+                self.grow_impatient(waiter);
+                Slept::TryAgain
+            }
+            ParkResult::Invalid => Slept::TryAgain,
+            ParkResult::TimedOut => {
+                // What was to be cleared was cleared when it went to sleep.
+                waiter.is_woken = false;
+                E::count(Event::SleepTimeout);
+                self.grow_impatient(waiter);
+                Slept::TryAgain
+            }
+        }
+    }
+
+    /// Asks for a handoff, at the next sleep, if it has waited for too long.
+    fn grow_impatient(&self, waiter: &mut Waiter) {
+        let asks = !waiter.has_asked
+            && (cfg!(loom)
+                || waiter
+                    .patience
+                    .is_some_and(|patience| Instant::now() >= patience));
+        if asks {
+            waiter.has_asked = true;
+            E::count(Event::Handoff);
+        }
+    }
+
+    /// Sees to it, by a thread that gives up, that others do not wait for it.
+    fn pass_on(&self, waiter: &Waiter) {
+        let mut state = self.state.load(Relaxed);
+        if waiter.is_woken {
+            state = self.state.fetch_and(!WOKEN, AcqRel) & !WOKEN;
+        }
+        if is_waited_for(state) {
+            self.was_left(state, OwnerKind::Writer);
+        }
+    }
+
+    /// What the lock has become by somebody's leaving; wakes those who wait for that.
+    #[cold]
+    pub(super) fn was_left(&self, now: u64, by: OwnerKind) {
+        if must_wake(now, by) && !mutants::is(mutants::NO_WAKE) {
+            self.wake();
+        }
+    }
+
+    /// Makes whoever leaves the lock next hand it over, if somebody sleeps.
+    pub(super) fn ask_for_handoff(&self) {
+        if self.state.load(Relaxed) & WAITERS != 0 {
+            self.state.fetch_or(HANDOFF, Relaxed);
+        }
+    }
+
+    /// Wakes those whose turn it is.
+    fn wake(&self) {
+        let mut choice = Choice::Open;
+        let choice = core::cell::RefCell::new(&mut choice);
+        let filter = |ParkToken(address)| {
+            // SAFETY: a parked thread's, which stays until it is woken or has timed out; that waits for the queue's lock.
+            #[allow(unsafe_code)]
+            let waiter = unsafe { &*core::ptr::with_exposed_provenance::<Waiter>(address) };
+            choice.borrow_mut().look_at(waiter, self)
+        };
+        let callback = |result: UnparkResult| choice.borrow_mut().end(&result, self);
+        // SAFETY: as in sleep(); neither panics nor parks.
+        #[allow(unsafe_code)]
+        unsafe {
+            unpark_filter(self.key(), filter, callback);
+        }
+    }
+
+    /// Takes the lock for a sleeper, if it is free for it.
+    fn take_for(&self, kind: OwnerKind) -> bool {
+        let take = |state| match kind {
+            OwnerKind::Writer => is_free(state).then_some(state | WRITER),
+            OwnerKind::Reader => (state & WRITER == 0).then_some(state + READER),
+        };
+        // Acquire: the sleeper sees what those did who left, by the wake-up.
+        self.state.fetch_update(AcqRel, Acquire, take).is_ok()
+    }
+}
+
+/// Who is woken, as it is found out from the first in the queue on.
+enum Choice {
+    /// Nobody was looked at.
+    Open,
+    /// Nobody: it is not the first one's turn.
+    Nobody,
+    /// Readers, to try again.
+    Readers,
+    /// A writer, to try again.
+    Writer,
+    /// Readers or a writer, with the lock; and whether somebody else has asked for a handoff.
+    HandOver { kind: OwnerKind, others: bool },
+}
+
+impl Choice {
+    fn look_at<T: TryRead, E: Events, O: Owner>(
+        &mut self,
+        waiter: &Waiter,
+        lock: &RawRwSem<T, E, O>,
+    ) -> FilterOp {
+        match self {
+            Choice::Open => {
+                *self = Choice::first(waiter, lock);
+                match self {
+                    Choice::Nobody => FilterOp::Stop,
+                    _ => FilterOp::Unpark,
+                }
+            }
+            Choice::Readers if waiter.kind == OwnerKind::Reader => FilterOp::Unpark,
+            Choice::Readers => FilterOp::Skip,
+            Choice::HandOver {
+                kind: OwnerKind::Reader,
+                ..
+            } if waiter.kind == OwnerKind::Reader => {
+                // The first one keeps writers out.
+                lock.state.fetch_add(READER, Relaxed);
+                FilterOp::Unpark
+            }
+            Choice::HandOver { others, .. } => {
+                *others |= waiter.has_asked;
+                FilterOp::Skip
+            }
+            Choice::Nobody | Choice::Writer => FilterOp::Stop,
+        }
+    }
+
+    fn first<T: TryRead, E: Events, O: Owner>(waiter: &Waiter, lock: &RawRwSem<T, E, O>) -> Choice {
+        let state = lock.state.load(Relaxed);
+        let kind = waiter.kind;
+        if state & HANDOFF != 0 {
+            return if lock.take_for(kind) {
+                Choice::HandOver {
+                    kind,
+                    others: false,
+                }
+            } else {
+                Choice::Nobody
+            };
+        }
+        let has_turn = match kind {
+            OwnerKind::Reader => state & WRITER == 0,
+            OwnerKind::Writer => is_free(state),
+        };
+        match kind {
+            _ if !has_turn || state & WOKEN != 0 => Choice::Nobody,
+            OwnerKind::Reader => Choice::Readers,
+            OwnerKind::Writer => Choice::Writer,
+        }
+    }
+
+    /// Says in the word what is so now, with the queue still locked.
+    fn end<T: TryRead, E: Events, O: Owner>(
+        &self,
+        result: &UnparkResult,
+        lock: &RawRwSem<T, E, O>,
+    ) -> UnparkToken {
+        let (clear, set, token) = match self {
+            Choice::Open => (WAITERS | HANDOFF, 0, TRY_AGAIN),
+            Choice::Nobody => return TRY_AGAIN,
+            Choice::Readers | Choice::Writer => (0, WOKEN, TRY_AGAIN),
+            Choice::HandOver { others: true, .. } => (0, 0, HANDED_OVER),
+            Choice::HandOver { others: false, .. } => (HANDOFF, 0, HANDED_OVER),
+        };
+        let empty = if result.have_more_threads {
+            0
+        } else {
+            WAITERS | HANDOFF
+        };
+        let change = |state| Some((state | set) & !(clear | empty));
+        // Release: those who come in now came after this.
+        let _ = lock.state.fetch_update(Release, Relaxed, change);
+        token
+    }
+}
+
+/// Faults on demand, for tests: the lock without some of its parts.
+#[doc(hidden)]
+pub mod mutants {
+    /// Nobody asks for a handoff.
+    pub const NO_HANDOFF: u32 = 1;
+    /// Who leaves wakes nobody.
+    pub const NO_WAKE: u32 = 2;
+
+    #[cfg(any(test, loom))]
+    static PRESENT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+    /// Makes a fault present.
+    #[cfg(any(test, loom))]
+    pub fn set(mutant: u32) {
+        PRESENT.store(mutant, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    #[cfg(any(test, loom))]
+    pub(crate) fn is(mutant: u32) -> bool {
+        PRESENT.load(std::sync::atomic::Ordering::SeqCst) == mutant
+    }
+
+    #[cfg(not(any(test, loom)))]
+    #[inline(always)]
+    pub(crate) fn is(_: u32) -> bool {
+        false
+    }
+}
