@@ -6,7 +6,9 @@
 
 #[cfg(unix)]
 pub mod batch;
+
 pub mod local;
+pub mod rwsem;
 #[cfg(unix)]
 mod shared_memory;
 pub mod span;
