@@ -116,7 +116,7 @@ unsafe fn add_within_if(word: *mut u64, n: u64, most: u64, allowed: impl Fn() ->
     }
 }
 
-/// [`Op::AddUnless`](crate::spec::Op::AddUnless): what the guard held.
+/// [`Op::AddUnless`](crate::spec::Op::AddUnless): whether it added.
 ///
 /// A guard may be raised between a test and a locked add, and no fence would find the thread in
 /// between. So the add comes first; where the guard is up after it, the add is taken back *on the
@@ -125,19 +125,18 @@ unsafe fn add_within_if(word: *mut u64, n: u64, most: u64, allowed: impl Fn() ->
 ///
 /// # Safety
 /// As [`unsigned`]; `guard` is a readable, aligned word.
-pub(crate) unsafe fn add_unless(word: *mut u64, n: u64, guard: *const u64) -> u64 {
+pub(crate) unsafe fn add_unless(word: *mut u64, n: u64, guard: *const u64) -> bool {
     // SAFETY: the caller's promise; the guard is only read.
     let (word, guard) = unsafe { (unsigned(word), unsigned(guard.cast_mut())) };
-    let before = guard.load(Acquire);
-    if before != 0 {
-        return before;
+    if guard.load(Acquire) != 0 {
+        return false;
     }
     // SeqCst pairs with whoever raises the guard and then reads the lanes: one of the two sees the
     // other.
     word.fetch_add(n, SeqCst);
-    let after = guard.load(SeqCst);
-    if after != 0 {
+    let is_up = guard.load(SeqCst) != 0;
+    if is_up {
         word.fetch_sub(n, Release);
     }
-    after
+    !is_up
 }

@@ -232,11 +232,10 @@ impl<'a, T: Word> Slot<'a, T> {
     /// guard with `SeqCst` there, before reading the lanes.
     #[inline(always)]
     pub fn add_unless(&self, n: T, guard: &AtomicU64) -> bool {
-        let seen = operate!(
+        operate!(
             self,
-            add_unless(n: u64 = n.to_bits(), guard: *const u64 = guard.as_ptr()) -> u64
-        );
-        seen == 0
+            add_unless(n: u64 = n.to_bits(), guard: *const u64 = guard.as_ptr()) -> bool
+        )
     }
 
     /// What one lane holds; `None` for a CPU without a lane.

@@ -1,8 +1,10 @@
 //! `countersink bench`.
 
 mod batch;
+mod disassembly;
 mod local;
 mod published;
+mod rwsem;
 mod span;
 mod table;
 
@@ -13,6 +15,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use countersink_experiments::batch::{AIMED, BatchExperiment, accuracy};
 use countersink_experiments::local::LocalExperiment;
+use countersink_experiments::rwsem::RwsemExperiment;
 use countersink_experiments::span::{SpanExperiment, add_readings, page_tables};
 use countersink_harness::cpus::Topology;
 use countersink_harness::machine::Machine;
@@ -63,6 +66,9 @@ pub(crate) struct Options {
     #[arg(long)]
     size: bool,
 
+    #[command(flatten)]
+    rwsem: rwsem::Options,
+
     /// Also write the results to a file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -77,6 +83,8 @@ enum Name {
     Span,
     /// Counters that tell how much they have about: what they cost, and how far they are off
     Batch,
+    /// Reader-writer locks: what they cost, and what happens to them
+    Rwsem,
 }
 
 /// More threads than this measure the scheduler.
@@ -115,6 +123,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     if is_wanted(Name::Batch) {
         run_batch(options, &threads, &mut results)?;
     }
+    if is_wanted(Name::Rwsem) {
+        run_rwsem(options, &threads, topology.cpus().len(), &mut results)?;
+    }
     if let Some(path) = &options.json {
         results.save(path)?;
     }
@@ -135,6 +146,31 @@ fn run_batch(options: &Options, threads: &[usize], results: &mut Results) -> any
     text += &batch::render_accuracy(AIMED, most, &seen.map_err(anyhow::Error::msg)?);
     if options.size {
         text += &batch::render_sizes();
+    }
+    print(&text)
+}
+
+fn run_rwsem(
+    options: &Options,
+    threads: &[usize],
+    cpus: usize,
+    results: &mut Results,
+) -> anyhow::Result<()> {
+    let mut threads = threads.to_vec();
+    if options.threads.is_empty() {
+        // Locks are also held by threads that do not run.
+        threads.push(OVERSUBSCRIBED * cpus.max(1));
+    }
+    let (ops, work) = (options.rwsem.ops(), options.rwsem.work());
+    let experiment = RwsemExperiment::new(&ops, &threads, work);
+    let plan = Length::of(options).plan(&RWSEM_TIMES, &experiment)?;
+    measure_into(&experiment, &plan, results)?;
+    let mut text = table::machine(&results.machine, results.experiments.last());
+    if let Some(measured) = results.experiments.last() {
+        text += &rwsem::render(&measured.points, &ops, work, &experiment.events());
+    }
+    if options.rwsem.disasm {
+        text += &rwsem::render_disassembly();
     }
     print(&text)
 }
@@ -226,6 +262,9 @@ type Times = [f64; 3];
 
 const LOCAL_TIMES: Times = [9.0, 42.0, 300.0];
 const SPAN_TIMES: Times = [8.0, 30.0, 150.0];
+const RWSEM_TIMES: Times = [11.0, 60.0, 400.0];
+/// Threads for each CPU in the last column of `rwsem`.
+const OVERSUBSCRIBED: usize = 4;
 const BATCH_TIMES: Times = [7.5, 40.0, 300.0];
 /// How long each way to count is watched, by [`Length`].
 const ACCURACY_TIMES: [Duration; 3] = [
@@ -338,6 +377,7 @@ mod tests {
             published: false,
             as_published: false,
             size: false,
+            rwsem: rwsem::Options::default(),
             json: None,
         };
         threads(&options, cpus)

@@ -1,7 +1,7 @@
 //! The locks that are measured, by one interface.
 
 use countersink_sync::lock_api::{RawRwLock, RwLock};
-use countersink_sync::rwsem::{AddFirst, LoadFirst, OwnershipFirst};
+use countersink_sync::rwsem::{LoadFirst, OwnershipFirst};
 use countersink_sync::{RawPercpuRwSem, RawRwSem};
 
 use super::spinlock::SpinlockRwSem;
@@ -105,9 +105,9 @@ impl Lock for Spin {
     }
 }
 
+pub(super) type Default = RwLock<RawRwSem, Twins>;
 pub(super) type OwnFirst = RwLock<RawRwSem<OwnershipFirst>, Twins>;
 pub(super) type Loads = RwLock<RawRwSem<LoadFirst>, Twins>;
-pub(super) type Adds = RwLock<RawRwSem<AddFirst>, Twins>;
 pub(super) type Counted = RwLock<RawRwSem<OwnershipFirst, Rwsem>, Twins>;
 pub(super) type Percpu = RwLock<RawPercpuRwSem, Twins>;
 pub(super) type Spinlock = RwLock<SpinlockRwSem, Twins>;

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use countersink_harness::variant::{Point, Variant, Worker};
 
 use super::locks::{
-    Adds, Counted, Loads, Lock, OwnFirst, ParkingLot, Percpu, RWSEM, Sharded, Spin, Spinlock, Std,
+    Counted, Default, Loads, Lock, OwnFirst, ParkingLot, Percpu, RWSEM, Sharded, Spin, Spinlock,
+    Std,
 };
 use super::work::work;
 use super::{Events, Op, RwsemExperiment, Work};
@@ -43,19 +44,23 @@ pub(super) fn point(experiment: &RwsemExperiment, op: Op, threads: usize) -> Poi
         events: Some(experiment),
         ..Locking::<Counted>::new("rwsem-counted", op, experiment.work)
     };
-    let point = Point::new(op.name(), &op.pattern(), threads).with(Locking::<OwnFirst>::new(
+    let point = Point::new(op.name(), &op.pattern(), threads).with(Locking::<Default>::new(
         "rwsem",
         op,
         experiment.work,
     ));
     let point = match op {
         Op::TryRead => point
+            .with(Locking::<OwnFirst>::new(
+                "rwsem-ownership-first",
+                op,
+                experiment.work,
+            ))
             .with(Locking::<Loads>::new(
                 "rwsem-load-first",
                 op,
                 experiment.work,
-            ))
-            .with(Locking::<Adds>::new("rwsem-add-first", op, experiment.work)),
+            )),
         _ => point,
     };
     let point = point.with(counted);
@@ -162,22 +167,42 @@ struct Locks<'a, L> {
 }
 
 impl<L: Lock> Locks<'_, L> {
-    /// Repeats one operation, and tells how many wrote and how many read what is torn. What is read adds up in registers.
+    /// Repeats one operation, and tells how many wrote and how many read what is torn, which are counted in registers.
     #[inline(always)]
-    fn repeat(&mut self, operations: u64, mut once: impl FnMut(&L, &mut [u64; 2], u64)) {
+    fn repeat(&mut self, operations: u64, mut once: impl FnMut(&L, &mut [u64; 2])) {
         let (lock, gap) = (&self.made.lock, self.work.gap);
         let mut done = [0, 0];
-        let mut random = self.random;
         for _ in 0..operations {
+            once(lock, &mut done);
+            work(gap);
+        }
+        self.made.writes.fetch_add(done[0], Relaxed);
+        self.made.torn.fetch_add(done[1], Relaxed);
+    }
+
+    fn mix(&mut self, operations: u64, percent: u32) {
+        let load = self.work.load;
+        let mut random = self.random;
+        self.repeat(operations, |lock, [writes, torn]| {
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
-            once(lock, &mut done, random);
-            work(gap);
-        }
+            if (random >> 32) % 100 < u64::from(percent) {
+                lock.read(read(load, torn));
+            } else {
+                lock.write(write(load, writes));
+            }
+        });
         self.random = random;
-        self.made.writes.fetch_add(done[0], Relaxed);
-        self.made.torn.fetch_add(done[1], Relaxed);
+    }
+}
+
+/// Where nobody writes, nothing can be torn.
+#[inline(always)]
+fn look(load: u32) -> impl FnOnce(&Twins) {
+    move |twins| {
+        black_box(twins.get());
+        work(load);
     }
 }
 
@@ -202,23 +227,17 @@ impl<L: Lock> Worker for Locks<'_, L> {
     fn run(&mut self, operations: u64) {
         let load = self.work.load;
         match self.op {
-            Op::TryRead => self.repeat(operations, |lock, [_, torn], _| {
-                black_box(lock.try_read(read(load, torn)));
+            Op::TryRead => self.repeat(operations, |lock, _| {
+                black_box(lock.try_read(look(load)));
             }),
-            Op::Read => self.repeat(operations, |lock, [_, torn], _| lock.read(read(load, torn))),
-            Op::Write => self.repeat(operations, |lock, [writes, _], _| {
+            Op::Read => self.repeat(operations, |lock, _| lock.read(look(load))),
+            Op::Write => self.repeat(operations, |lock, [writes, _]| {
                 lock.write(write(load, writes));
             }),
-            Op::TryWrite => self.repeat(operations, |lock, [writes, _], _| {
+            Op::TryWrite => self.repeat(operations, |lock, [writes, _]| {
                 black_box(lock.try_write(write(load, writes)));
             }),
-            Op::Mixed(percent) => self.repeat(operations, |lock, [writes, torn], random| {
-                if (random >> 32) % 100 < u64::from(percent) {
-                    lock.read(read(load, torn));
-                } else {
-                    lock.write(write(load, writes));
-                }
-            }),
+            Op::Mixed(percent) => self.mix(operations, percent),
         }
     }
 }

@@ -42,7 +42,7 @@ no_lane! {
     store_min_unsigned(value: u64) -> u64;
     store_max_signed(value: u64) -> u64;
     store_max_unsigned(value: u64) -> u64;
-    add_unless(n: u64, guard: *const u64) -> u64;
+    add_unless(n: u64, guard: *const u64) -> bool;
     add_within(n: u64, most: u64) -> bool;
     add_within_at_most(n: u64, most: u64, guard: *const u64, limit: u64) -> bool;
     add_within_at_least(n: u64, most: u64, guard: *const u64, limit: u64) -> bool;

@@ -358,29 +358,29 @@ store_if!(
     store_max_unsigned, "jbe"
 );
 
-/// [`Op::AddUnless`](crate::spec::Op::AddUnless): what the guard held. The load is an acquire, as
+/// [`Op::AddUnless`](crate::spec::Op::AddUnless): whether it added. The load of the guard is an acquire, as
 /// every load here is, and no section commits on a guard that it did not load itself.
 ///
 /// # Safety
 /// Besides: `guard` is a readable, aligned word.
 #[inline(always)]
-pub(crate) unsafe fn add_unless(at: At, n: u64, guard: *const u64) -> Attempt<u64> {
-    let seen: u64;
+pub(crate) unsafe fn add_unless(at: At, n: u64, guard: *const u64) -> Attempt<bool> {
     // SAFETY: as above.
-    let t = unsafe {
-        section_with_result!(
+    unsafe {
+        section!(
             [
                 "mov {seen}, qword ptr [{guard}]",
                 inject!(5),
                 "test {seen}, {seen}",
-                "jnz 3f",
+                "jnz {raised}",
                 inject!(6),
                 "add qword ptr [{word} + {t}], {n}",
             ],
-            word = in(reg) at.word, area = in(reg) at.area(), lanes = in(reg) at.lanes(), n = in(reg) n, guard = in(reg) guard, seen = out(reg) seen,
-        )
-    };
-    attempt(t, seen)
+            word = in(reg) at.word, area = in(reg) at.area(), lanes = in(reg) at.lanes(), n = in(reg) n, guard = in(reg) guard,
+            seen = out(reg) _, raised = label { return Attempt::Done(false) },
+        );
+    }
+    Attempt::Done(true)
 }
 
 /// [`Op::AddWithin`](crate::spec::Op::AddWithin): whether it stored.

@@ -43,12 +43,12 @@ pub struct LoadFirst;
 #[derive(Debug)]
 pub struct AddFirst;
 
-/// The form that is better for the architecture. On x86-64, `bench rwsem` says whether it is on the machine at hand;
-/// elsewhere the seed's authors found that loading first is better on arm64, where others spin on the line.
+/// The form that is better for the architecture, and what `RawRwSem` does unless told otherwise. On x86-64 an addition never
+/// has to be repeated, and takes the line for ownership at once; `bench rwsem` says whether that is better on the machine at hand.
 #[cfg(target_arch = "x86_64")]
-pub type Default = OwnershipFirst;
-/// The form that is better for the architecture: the arm64 measurements that the kernel's authors published were better
-/// when the word was loaded first.
+pub type Default = AddFirst;
+/// The form that is better for the architecture, and what `RawRwSem` does unless told otherwise: the arm64 measurements that the kernel's
+/// authors published were better when the word was loaded first.
 #[cfg(not(target_arch = "x86_64"))]
 pub type Default = LoadFirst;
 

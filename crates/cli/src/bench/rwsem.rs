@@ -1,0 +1,326 @@
+//! The tables of `bench rwsem`.
+
+use std::collections::BTreeSet;
+
+use clap::{Args, ValueEnum};
+use countersink_experiments::rwsem::{Events, Op, Work, disassembly, work_ns};
+use countersink_harness::result::PointResult;
+
+use super::table::{figure, find, header, median, numbers, ratio, rows, verdict};
+use crate::output::wrap;
+
+/// What `bench rwsem` takes besides.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct Options {
+    /// What is done to the locks of `rwsem`; by default all but try-write
+    #[arg(long, value_name = "OP,...", value_delimiter = ',')]
+    op: Vec<OpName>,
+
+    /// Readers among the operations of `rwsem --op mixed`, in percent
+    #[arg(long, value_name = "PERCENT,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=100))]
+    readers: Vec<u32>,
+
+    /// Additions that threads of `rwsem` do with the lock, each of which needs the one before
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    load: u32,
+
+    /// Additions that they do without it, between one time and the next
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    gap: u32,
+
+    /// Show the instructions of try_read before and after the series of `rwsem`
+    #[arg(long)]
+    pub(super) disasm: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OpName {
+    TryRead,
+    Read,
+    Write,
+    TryWrite,
+    Mixed,
+}
+
+/// The shares of readers of `mixed`, unless others are asked for.
+const READERS: [u32; 2] = [95, 50];
+
+impl Options {
+    pub(super) fn ops(&self) -> Vec<Op> {
+        if self.op.is_empty() && self.readers.is_empty() {
+            return Op::DEFAULT.to_vec();
+        }
+        let shares = match self.readers.is_empty() {
+            true => READERS.to_vec(),
+            false => self.readers.clone(),
+        };
+        // Who only says how many read means that they are mixed.
+        let names = match self.op.is_empty() {
+            true => vec![OpName::Mixed],
+            false => self.op.clone(),
+        };
+        let ops = names.into_iter().flat_map(|name| match name {
+            OpName::TryRead => vec![Op::TryRead],
+            OpName::Read => vec![Op::Read],
+            OpName::Write => vec![Op::Write],
+            OpName::TryWrite => vec![Op::TryWrite],
+            OpName::Mixed => shares.iter().copied().map(Op::Mixed).collect(),
+        });
+        ops.fold(Vec::new(), |mut all, op| {
+            if !all.contains(&op) {
+                all.push(op);
+            }
+            all
+        })
+    }
+
+    pub(super) fn work(&self) -> Work {
+        Work {
+            load: self.load,
+            gap: self.gap,
+        }
+    }
+}
+
+const LOCKS: [&str; 10] = [
+    "rwsem",
+    "rwsem-ownership-first",
+    "rwsem-load-first",
+    "rwsem-counted",
+    "percpu-rwsem",
+    "spinlock-count",
+    "std",
+    "parking_lot",
+    "spin",
+    "sharded",
+];
+/// Those of which the best is what ours are compared with.
+const PEERS: [&str; 3] = ["std", "parking_lot", "spin"];
+/// A peer that lets a thread do less than this much of what another does is not the best.
+const FAIR: f64 = 0.5;
+
+/// What locks cost.
+pub(super) fn render(points: &[PointResult], ops: &[Op], work: Work, events: &[Events]) -> String {
+    let mut text = "\nOne lock that all threads take and leave: wall ns/op (time x threads / operations), operations of all threads in \
+                    kops/s, and the slowest thread's rate / the fastest one's\n"
+        .to_owned();
+    text += &wrap(
+        "rwsem-ownership-first and rwsem-load-first are the seed's forms of try_read, before and after the series; \
+         rwsem-counted counts its events, and tries for ownership first. spinlock-count is what the series removes. Of peers, sharded has a lock for each of eight shards.",
+        0,
+    );
+    if work != Work::default() {
+        text += &format!(
+            "\nWith the lock: {}. Between: {}.\n",
+            amount(work.load),
+            amount(work.gap)
+        );
+    }
+    for op in ops {
+        for threads in thread_counts(points) {
+            text += &table(points, *op, threads);
+            text += &events_of(events, *op, threads);
+        }
+    }
+    text + &ratios(points, ops)
+}
+
+fn amount(additions: u32) -> String {
+    match additions {
+        0 => "nothing".to_owned(),
+        1 => format!("1 addition, {} ns", figure(work_ns(1))),
+        n => format!("{n} additions, {} ns", figure(work_ns(n))),
+    }
+}
+
+fn thread_counts(points: &[PointResult]) -> BTreeSet<usize> {
+    points.iter().map(|point| point.threads).collect()
+}
+
+fn label(op: Op, threads: usize) -> String {
+    let s = if threads == 1 { "" } else { "s" };
+    match op {
+        Op::Mixed(_) => format!("{}, {}, {threads} thread{s}", op.name(), op.pattern()),
+        _ => format!("{}, {threads} thread{s}", op.name()),
+    }
+}
+
+fn table(points: &[PointResult], op: Op, threads: usize) -> String {
+    let point = |lock: &str| find(points, (lock, op.name(), &op.pattern(), threads));
+    let Some(first) = point("rwsem") else {
+        return String::new();
+    };
+    let mark = if first.oversubscribed {
+        " (more than CPUs)"
+    } else {
+        ""
+    };
+    let rows = rows(&LOCKS, |lock| match point(lock) {
+        Some(point) => vec![
+            median(point),
+            format!("{:.0}", threads as f64 * 1e6 / point.wall.median),
+            format!("{:.2}", point.fairness),
+        ],
+        None => vec!["-".to_owned(); 3],
+    });
+    let header = header("", ["ns/op", "kops/s", "fairness"].map(str::to_owned));
+    format!(
+        "\n{}{mark}\n{}",
+        label(op, threads),
+        numbers(&header, &rows)
+    )
+}
+
+/// As the seed prints them: after the point, those that happened.
+fn events_of(events: &[Events], op: Op, threads: usize) -> String {
+    let of_point = |events: &&Events| events.op == op && events.threads == threads;
+    let mut text = String::new();
+    if let Some(events) = events.iter().find(of_point) {
+        for (name, count) in events.counts.iter().filter(|(_, count)| *count > 0) {
+            text += &format!("{name}={count}\n");
+        }
+    }
+    text
+}
+
+/// The best of the peers, as far as it is fair.
+fn best<'a>(points: &'a [PointResult], op: Op, threads: usize) -> Option<&'a PointResult> {
+    let peers = PEERS
+        .iter()
+        .filter_map(|lock| find(points, (lock, op.name(), &op.pattern(), threads)));
+    peers
+        .filter(|point| point.fairness >= FAIR)
+        .min_by(|a, b| a.wall.median.total_cmp(&b.wall.median))
+}
+
+/// What a lock is to be, at most, by the operation and the number of threads.
+fn aim(lock: &str, op: Op, threads: usize, oversubscribed: bool) -> Option<f64> {
+    match (lock, op) {
+        ("rwsem", Op::Read | Op::TryRead) if threads <= 2 => Some(1.0),
+        ("rwsem", Op::Write) if threads <= 2 => Some(1.05),
+        ("rwsem", Op::Mixed(_)) => Some(1.0),
+        ("percpu-rwsem", Op::Read) if threads == 1 => Some(0.3),
+        ("percpu-rwsem", Op::Read) if threads == 2 && !oversubscribed => Some(0.04),
+        _ => None,
+    }
+}
+
+fn ratios(points: &[PointResult], ops: &[Op]) -> String {
+    let mut text = format!(
+        "\nRatios of medians to the best of {}, as far as it is fair (at least {FAIR}), with their 95 % interval over the rounds\n\n",
+        PEERS.join(", ")
+    );
+    for op in ops {
+        for threads in thread_counts(points) {
+            let Some(best) = best(points, *op, threads) else {
+                text += &format!("  {}: no peer is fair\n", label(*op, threads));
+                continue;
+            };
+            for lock in [
+                "rwsem",
+                "rwsem-load-first",
+                "rwsem-add-first",
+                "percpu-rwsem",
+            ] {
+                let ours = find(points, (lock, op.name(), &op.pattern(), threads));
+                let Some(found) = ours.and_then(|ours| ours.ratio_to(best)) else {
+                    continue;
+                };
+                let aim = aim(lock, *op, threads, best.oversubscribed);
+                let fairness = match ours {
+                    Some(ours) if aim.is_some() && threads > 1 => {
+                        format!("; fairness {:.2}", ours.fairness)
+                    }
+                    _ => String::new(),
+                };
+                text += &format!(
+                    "  {lock} / {}, {}: {}{}{fairness}\n",
+                    best.variant,
+                    label(*op, threads),
+                    ratio(&found),
+                    verdict(&found, aim)
+                );
+            }
+        }
+    }
+    text + &counting(points, ops) + &forms(points)
+}
+
+/// What counting events costs.
+fn counting(points: &[PointResult], ops: &[Op]) -> String {
+    let mut text = "\nWhat it costs to count events: rwsem-counted / rwsem\n\n".to_owned();
+    for op in ops {
+        for threads in thread_counts(points) {
+            let of = |lock| find(points, (lock, op.name(), &op.pattern(), threads));
+            let plain = match op {
+                Op::TryRead => "rwsem-ownership-first",
+                _ => "rwsem",
+            };
+            let found = of("rwsem-counted").zip(of(plain));
+            if let Some(found) = found.and_then(|(counted, plain)| counted.ratio_to(plain)) {
+                text += &format!("  {}: {}\n", label(*op, threads), ratio(&found));
+            }
+        }
+    }
+    text
+}
+
+/// Which form of `try_read` is the better here.
+fn forms(points: &[PointResult]) -> String {
+    let mut text = String::new();
+    for threads in thread_counts(points) {
+        let of = |lock| {
+            find(
+                points,
+                (lock, Op::TryRead.name(), &Op::TryRead.pattern(), threads),
+            )
+        };
+        for (first, other) in [
+            ("rwsem-ownership-first", "rwsem-load-first"),
+            ("rwsem", "rwsem-ownership-first"),
+            ("rwsem", "rwsem-load-first"),
+        ] {
+            let found = of(first).zip(of(other));
+            let Some(found) = found.and_then(|(first, other)| first.ratio_to(other)) else {
+                continue;
+            };
+            let verdict = match found.ci95 {
+                Some([_, high]) if high < 1.0 => "the first is better",
+                Some([low, _]) if low > 1.0 => "the second is better",
+                _ => "cannot tell",
+            };
+            let label = label(Op::TryRead, threads);
+            text += &format!(
+                "  {first} / {other}, {label}: {}; {verdict}\n",
+                ratio(&found)
+            );
+        }
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!(
+        "\nThe forms of try_read on this machine; rwsem is the default, on x86-64 an addition\n\n{text}"
+    )
+}
+
+/// The two forms of `try_read`, as instructions.
+pub(super) fn render_disassembly() -> String {
+    let mut text = "\ntry_read before and after, from this program's own code\n".to_owned();
+    for (what, address) in disassembly::functions() {
+        text += &match super::disassembly::function(address) {
+            Ok(lines) => {
+                let bytes: usize = lines.iter().map(|line| line.bytes).sum();
+                let instructions = lines
+                    .iter()
+                    .map(|line| format!("  {:4x}: {}\n", line.at, line.text));
+                format!(
+                    "\n{what}: {bytes} bytes\n{}",
+                    instructions.collect::<String>()
+                )
+            }
+            Err(reason) => format!("\n{what}: not known: {reason}\n"),
+        };
+    }
+    text
+}
