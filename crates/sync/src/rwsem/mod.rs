@@ -29,7 +29,10 @@ use lock_api::{GuardSend, RawRwLock, RawRwLockDowngrade, RawRwLockFair, RawRwLoc
 
 use crate::events::{Event, Events, NoEvents};
 use crate::owner::{NoOwner, Owner, OwnerKind};
-use state::{HANDOFF, READER, WAITERS, WRITER, is_free, is_readable, is_waited_for, is_writable};
+use state::{
+    HANDOFF, READER, WAITERS, WRITER, is_free, is_readable, is_waited_for, is_writable, readers,
+};
+use try_read::Outcome;
 
 pub use slow::PATIENCE;
 #[doc(hidden)]
@@ -109,11 +112,17 @@ impl<T: TryRead, E: Events, O: Owner> RawRwSem<T, E, O> {
     /// A reader leaves, whether or not it held the lock.
     #[inline(always)]
     fn leave(&self) {
-        // Release: whoever comes in later sees what this reader read before.
-        let now = self.state.fetch_sub(READER, Release) - READER;
-        if is_waited_for(now) {
-            self.was_left(now, OwnerKind::Reader);
+        // Release: whoever comes in later does so after what this reader read.
+        if is_waited_for(self.add(READER.wrapping_neg())) {
+            self.was_left(OwnerKind::Reader);
         }
+    }
+
+    /// Adds as one who leaves; what the word is then. Additions only, since the compiler finds the sign in the processor's
+    /// flags after these.
+    #[inline(always)]
+    fn add(&self, n: u64) -> u64 {
+        self.state.fetch_add(n, Release).wrapping_add(n)
     }
 
     #[inline(always)]
@@ -132,7 +141,7 @@ impl<T: TryRead, E: Events, O: Owner> fmt::Debug for RawRwSem<T, E, O> {
         let has = |bit| state & bit != 0;
         f.debug_struct("RawRwSem")
             .field("writer", &has(WRITER))
-            .field("readers", &(state / READER))
+            .field("readers", &readers(state))
             .field("waiters", &has(WAITERS))
             .field("handoff", &has(HANDOFF))
             .field("owner", &self.owner)
@@ -170,12 +179,13 @@ unsafe impl<T: TryRead, E: Events, O: Owner> RawRwLock for RawRwSem<T, E, O> {
         if E::COUNTS && attempt.retries > 0 {
             E::add(Event::RtrylockRetry, attempt.retries);
         }
-        if attempt.counted && is_readable(attempt.found) {
-            self.note_reader(attempt.found);
-            return true;
-        }
-        if attempt.counted {
-            self.leave();
+        match attempt.outcome {
+            Outcome::In => {
+                self.note_reader(attempt.found);
+                return true;
+            }
+            Outcome::Refused => self.leave(),
+            Outcome::Out => {}
         }
         E::count(Event::RtrylockFail);
         false
@@ -207,9 +217,8 @@ unsafe impl<T: TryRead, E: Events, O: Owner> RawRwLock for RawRwSem<T, E, O> {
     unsafe fn unlock_exclusive(&self) {
         self.owner.clear();
         // Release: whoever comes in later sees what this writer wrote.
-        let now = self.state.fetch_sub(WRITER, Release) - WRITER;
-        if is_waited_for(now) {
-            self.was_left(now, OwnerKind::Writer);
+        if is_waited_for(self.add(WRITER.wrapping_neg())) {
+            self.was_left(OwnerKind::Writer);
         }
     }
 
@@ -229,9 +238,8 @@ unsafe impl<T: TryRead, E: Events, O: Owner> RawRwLockDowngrade for RawRwSem<T, 
         // Before others can be readers.
         self.owner.note(OwnerKind::Reader);
         // Release: readers that come in see what this writer wrote.
-        let now = self.state.fetch_add(READER - WRITER, Release) + READER - WRITER;
-        if is_waited_for(now) {
-            self.was_left(now, OwnerKind::Writer);
+        if is_waited_for(self.add(READER - WRITER)) {
+            self.was_left(OwnerKind::Writer);
         }
     }
 }

@@ -351,28 +351,27 @@ impl<T: TryRead, E: Events, O: Owner> RawRwSem<T, E, O> {
 
     /// Sees to it, by a thread that gives up, that others do not wait for it.
     fn pass_on(&self, waiter: &Waiter) {
-        let mut state = self.state.load(Relaxed);
         if waiter.is_woken {
-            state = self.state.fetch_and(!WOKEN, AcqRel) & !WOKEN;
+            self.state.fetch_and(!WOKEN, Relaxed);
         }
-        if is_waited_for(state) {
-            self.was_left(state, OwnerKind::Writer);
+        if is_waited_for(self.state.load(Relaxed)) {
+            self.was_left(OwnerKind::Writer);
         }
     }
 
-    /// What the lock has become by somebody's leaving; wakes those who wait for that.
+    /// Wakes those who wait for somebody's leaving. What the word is by now is as good as what it was then: whoever has come in
+    /// meanwhile looks again.
     #[cold]
-    pub(super) fn was_left(&self, now: u64, by: OwnerKind) {
-        if must_wake(now, by) && !mutants::is(mutants::NO_WAKE) {
+    pub(super) fn was_left(&self, by: OwnerKind) {
+        if must_wake(self.state.load(Relaxed), by) && !mutants::is(mutants::NO_WAKE) {
             self.wake();
         }
     }
 
     /// Makes whoever leaves the lock next hand it over, if somebody sleeps.
     pub(super) fn ask_for_handoff(&self) {
-        if self.state.load(Relaxed) & WAITERS != 0 {
-            self.state.fetch_or(HANDOFF, Relaxed);
-        }
+        let ask = |state| is_waited_for(state).then_some(state | HANDOFF);
+        let _ = self.state.fetch_update(Relaxed, Relaxed, ask);
     }
 
     /// Wakes those whose turn it is.

@@ -3,13 +3,15 @@
 //! | bits | name | meaning |
 //! |---|---|---|
 //! | 0 | [`WRITER`] | a writer holds the lock |
-//! | 1 | [`WAITERS`] | threads are parked; written under the lock of their queue only |
-//! | 2 | [`HANDOFF`] | nobody may take the lock: whoever leaves it hands it to the first in the queue |
-//! | 3 | [`WOKEN`] | a thread was woken to try again, so nobody else needs to be |
-//! | 4-7 | | 0 |
-//! | 8-63 | [`READER`] | readers: those that hold the lock, and those that found a writer and have not left yet |
+//! | 1 | [`HANDOFF`] | nobody may take the lock: whoever leaves it hands it to the first in the queue; only with `WAITERS` |
+//! | 2 | [`WOKEN`] | a thread was woken to try again, so nobody else needs to be |
+//! | 3-7 | | 0 |
+//! | 8-62 | [`READER`] | readers: those that hold the lock, and those that found a writer and have not left yet |
+//! | 63 | [`WAITERS`] | threads are parked; written under the lock of their queue only |
 //!
-//! There are 2^56 readers to go before they overflow: more than there can be threads, or leaked guards in a
+//! The last is the sign, so that who leaves finds it in the processor's flags, and needs not what the word was.
+//!
+//! There are 2^55 readers to go before they overflow: more than there can be threads, or leaked guards in a
 //! century.
 //!
 //! A reader adds itself first and looks at what was there. If that was a writer, the reader may stay: no other writer can
@@ -20,14 +22,16 @@ use crate::owner::OwnerKind;
 
 /// A writer holds the lock.
 pub(super) const WRITER: u64 = 1;
-/// Threads are parked.
-pub(super) const WAITERS: u64 = 1 << 1;
 /// The lock is handed over.
-pub(super) const HANDOFF: u64 = 1 << 2;
+pub(super) const HANDOFF: u64 = 1 << 1;
 /// A thread was woken to try again.
-pub(super) const WOKEN: u64 = 1 << 3;
+pub(super) const WOKEN: u64 = 1 << 2;
 /// One reader.
 pub(super) const READER: u64 = 1 << 8;
+/// Threads are parked.
+pub(super) const WAITERS: u64 = 1 << 63;
+/// All readers.
+const READERS: u64 = !WAITERS & !(READER - 1);
 
 /// Whether a reader may come in, or has just come in as this was what it found.
 #[inline(always)]
@@ -44,13 +48,18 @@ pub(super) fn is_writable(state: u64) -> bool {
 /// Whether nobody holds the lock.
 #[inline(always)]
 pub(super) fn is_free(state: u64) -> bool {
-    state & WRITER == 0 && state < READER
+    state & (WRITER | READERS) == 0
 }
 
 /// Whether somebody may have to be woken, now or when others have left: what those who leave look at.
 #[inline(always)]
 pub(super) fn is_waited_for(state: u64) -> bool {
-    state & (WAITERS | HANDOFF) != 0
+    (state as i64) < 0
+}
+
+/// How many readers are counted.
+pub(super) fn readers(state: u64) -> u64 {
+    (state & READERS) / READER
 }
 
 /// Whether whoever left, and made the lock what it is, has to wake somebody. Those who wait for a reader to leave are writers;

@@ -20,12 +20,21 @@ pub trait TryRead: Sealed + 'static {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Attempt {
+    pub outcome: Outcome,
     /// What was found when it was decided.
     pub found: u64,
-    /// Whether the reader was counted.
-    pub counted: bool,
     /// How often it was tried again.
     pub retries: u64,
+}
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Outcome {
+    In,
+    /// Counted, but not let in: it has to leave.
+    Refused,
+    /// Not counted.
+    Out,
 }
 
 /// Tries for ownership first: takes the lock to be free, and looks only if it was not. One access to the cache line where
@@ -69,8 +78,8 @@ impl TryRead for LoadFirst {
             return exchange(state, found);
         }
         Attempt {
+            outcome: Outcome::Out,
             found,
-            counted: false,
             retries: 0,
         }
     }
@@ -80,9 +89,16 @@ impl Sealed for AddFirst {}
 impl TryRead for AddFirst {
     #[inline(always)]
     fn try_read(state: &AtomicU64) -> Attempt {
+        // Acquire pairs with the release of those who leave.
+        let found = state.fetch_add(READER, Acquire);
+        let outcome = if is_readable(found) {
+            Outcome::In
+        } else {
+            Outcome::Refused
+        };
         Attempt {
-            found: state.fetch_add(READER, Acquire),
-            counted: true,
+            outcome,
+            found,
             retries: 0,
         }
     }
@@ -97,16 +113,16 @@ fn exchange(state: &AtomicU64, expected: u64) -> Attempt {
         match state.compare_exchange(found, found + READER, Acquire, Relaxed) {
             Ok(_) => {
                 return Attempt {
+                    outcome: Outcome::In,
                     found,
-                    counted: true,
                     retries,
                 };
             }
             Err(other) if is_readable(other) => (found, retries) = (other, retries + 1),
             Err(other) => {
                 return Attempt {
+                    outcome: Outcome::Out,
                     found: other,
-                    counted: false,
                     retries,
                 };
             }

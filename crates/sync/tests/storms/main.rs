@@ -5,7 +5,12 @@
 //!
 //! Run with `--nocapture` to see the totals and the seeds.
 
+mod events;
 mod exclusion;
+mod fork;
+mod starvation;
+mod timeouts;
+mod wrong;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,0 +1,35 @@
+//! After a fork each process has a lock of its own.
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code)]
+
+use super::{Lock, Locked, Twins, with_every_lock};
+
+/// A child's lock is not its parent's: the child takes it while the parent has it again.
+fn processes_do_not_share<L: Lock>() {
+    let lock = Locked::<L>::new(Twins::default());
+    for _ in 0..20 {
+        lock.write().add();
+        drop(lock.read());
+        // SAFETY: the child uses this lock and ends; it allocates nothing.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0);
+        if child == 0 {
+            let held = lock.try_read().is_some() && {
+                let twins = lock.write();
+                twins.add();
+                !lock.try_read().is_some() && twins.get().is_ok()
+            };
+            // Without the test's own end.
+            unsafe { libc::_exit(if held { 0 } else { 1 }) };
+        }
+        let guard = lock.write();
+        let mut status = 0;
+        // SAFETY: the child is ours.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0, "the child could not lock");
+        drop(guard);
+    }
+    assert_eq!(lock.read().get(), Ok(20));
+}
+
+with_every_lock!(processes_do_not_share);
