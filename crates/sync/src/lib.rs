@@ -24,12 +24,14 @@ mod bits;
 mod events;
 mod owner;
 mod parking;
+#[cfg(not(loom))]
 pub mod percpu;
 pub mod rwsem;
 
 pub use bits::{AtomicBits, Bits};
 pub use events::{Event, Events, NoEvents};
 pub use owner::{NoOwner, Owner, OwnerKind, RecordOwner};
+#[cfg(not(loom))]
 pub use percpu::{PercpuRwSem, RawPercpuRwSem};
 pub use rwsem::{RawRwSem, RwSem};
 

@@ -10,7 +10,7 @@ pub(crate) use parking_lot_core::{
 
 #[cfg(loom)]
 pub(crate) use model::{
-    FilterOp, ParkResult, ParkToken, UnparkResult, UnparkToken, park, unpark_filter, unpark_one,
+    FilterOp, ParkResult, ParkToken, UnparkResult, UnparkToken, park, unpark_filter,
 };
 
 #[cfg(loom)]
@@ -99,21 +99,5 @@ mod model {
             *waiter.woken.0.lock().unwrap() = Some(token);
             waiter.woken.1.notify_one();
         }
-    }
-
-    pub(crate) unsafe fn unpark_one(
-        key: usize,
-        callback: impl FnOnce(UnparkResult) -> UnparkToken,
-    ) {
-        let mut first = true;
-        let filter = |_| {
-            if core::mem::take(&mut first) {
-                FilterOp::Unpark
-            } else {
-                FilterOp::Stop
-            }
-        };
-        // SAFETY: as the caller promises.
-        unsafe { unpark_filter(key, filter, callback) };
     }
 }

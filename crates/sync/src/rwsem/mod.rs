@@ -18,6 +18,8 @@
 
 mod slow;
 mod state;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod try_read;
 
 use core::fmt;
@@ -74,6 +76,7 @@ impl<T: TryRead, E: Events, O: Owner> RawRwSem<T, E, O> {
         }
     }
 
+    /// A lock that nobody holds.
     #[cfg(loom)]
     pub fn new() -> Self {
         RawRwSem {

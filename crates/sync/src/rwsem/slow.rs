@@ -75,11 +75,14 @@ impl Waiter {
 }
 
 /// Spinning, longer each time, and then letting others run.
+#[cfg_attr(loom, allow(dead_code, reason = "nobody spins there"))]
 struct Spin(u32);
 
 /// Steps that pause, twice as long each.
+#[cfg_attr(loom, allow(dead_code))]
 const PAUSES: u32 = 6;
 /// Steps in all; the others yield.
+#[cfg_attr(loom, allow(dead_code))]
 const STEPS: u32 = 10;
 
 impl Spin {

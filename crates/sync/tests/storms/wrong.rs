@@ -1,7 +1,7 @@
 //! Locks that let somebody in beside a writer: the storm has to find them, or it would find nothing.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use countersink_percpu::{Fence, Segment};
 
