@@ -7,6 +7,7 @@
 #[cfg(unix)]
 pub mod batch;
 
+pub mod check_before_set;
 pub mod local;
 pub mod rwsem;
 #[cfg(unix)]

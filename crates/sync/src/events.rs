@@ -56,7 +56,7 @@ impl Events for NoEvents {
 /// Declares a class of locks whose events are counted under a name: `countersink show` shows them while the program runs.
 ///
 /// ```
-/// use countersink_sync::rwsem::{Default, RawRwSem};
+/// use countersink_sync::rwsem::{DefaultTryRead, RawRwSem};
 /// use countersink_sync::lock_api::RwLock;
 ///
 /// countersink_sync::lock_events! {
@@ -64,7 +64,7 @@ impl Events for NoEvents {
 ///     pub TABLE_LOCK: TableLock = "table_lock"
 /// }
 ///
-/// let table: RwLock<RawRwSem<Default, TableLock>, u32> = RwLock::new(1);
+/// let table: RwLock<RawRwSem<DefaultTryRead, TableLock>, u32> = RwLock::new(1);
 /// assert_eq!(*table.try_read().expect("it is free"), 1);
 /// assert_eq!(TABLE_LOCK.read()[0], ("table_lock_rtrylock", 1));
 /// ```

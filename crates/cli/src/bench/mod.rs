@@ -1,6 +1,7 @@
 //! `countersink bench`.
 
 mod batch;
+mod check_before_set;
 mod disassembly;
 mod local;
 mod published;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use countersink_experiments::batch::{AIMED, BatchExperiment, accuracy};
+use countersink_experiments::check_before_set as cbs;
 use countersink_experiments::local::LocalExperiment;
 use countersink_experiments::rwsem::RwsemExperiment;
 use countersink_experiments::span::{SpanExperiment, add_readings, page_tables};
@@ -57,8 +59,8 @@ pub(crate) struct Options {
     #[arg(long)]
     published: bool,
 
-    /// Run the published method of `local` as well, faults included, and tell which conclusions survive: about
-    /// two minutes more, however long the rest is
+    /// Run the published methods of `local` and `check-before-set` as well, faults included, and tell which conclusions
+    /// survive: some minutes more, however long the rest is
     #[arg(long)]
     as_published: bool,
 
@@ -68,6 +70,10 @@ pub(crate) struct Options {
 
     #[command(flatten)]
     rwsem: rwsem::Options,
+
+    /// Write the plot of `check-before-set` to a file, as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 
     /// Also write the results to a file, as JSON
     #[arg(long, value_name = "FILE")]
@@ -85,6 +91,8 @@ enum Name {
     Batch,
     /// Reader-writer locks: what they cost, and what happens to them
     Rwsem,
+    /// Looking at a bit before setting it: what it costs, and from where on it pays
+    CheckBeforeSet,
 }
 
 /// More threads than this measure the scheduler.
@@ -104,7 +112,7 @@ fn thread_count(text: &str) -> Result<usize, String> {
 /// # Errors
 /// A result file that cannot be written, before anything is measured; a measurement that failed.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    if let Some(path) = &options.json {
+    for path in options.json.iter().chain(&options.plot) {
         save::check_writable(path)?;
     }
     let machine = Machine::detect();
@@ -125,6 +133,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     }
     if is_wanted(Name::Rwsem) {
         run_rwsem(options, &threads, topology.cpus().len(), &mut results)?;
+    }
+    if is_wanted(Name::CheckBeforeSet) {
+        run_check_before_set(options, &mut results)?;
     }
     if let Some(path) = &options.json {
         results.save(path)?;
@@ -173,6 +184,27 @@ fn run_rwsem(
         text += &rwsem::render_disassembly();
     }
     print(&text)
+}
+
+fn run_check_before_set(options: &Options, results: &mut Results) -> anyhow::Result<()> {
+    let mut bar = Bar::new("check-before-set");
+    let length = CHECK_BEFORE_SET_SAMPLES[Length::of(options) as usize];
+    let found = cbs::run(length, |at, total, set_up| bar.at(at, total, set_up));
+    bar.0.finish_and_clear();
+    results.experiments.push(ExperimentResult {
+        name: "check-before-set".to_owned(),
+        points: found.points.clone(),
+    });
+    let mut text = table::machine(&results.machine, results.experiments.last());
+    text += &check_before_set::render(&found, cbs::clock_ghz());
+    print(&text)?;
+    if let Some(path) = &options.plot {
+        check_before_set::plot(&found, path)?;
+    }
+    if options.as_published {
+        check_before_set::run_as_published()?;
+    }
+    Ok(())
 }
 
 fn run_local(options: &Options, threads: &[usize], results: &mut Results) -> anyhow::Result<()> {
@@ -266,6 +298,12 @@ const RWSEM_TIMES: Times = [11.0, 60.0, 400.0];
 /// Threads for each CPU in the last column of `rwsem`.
 const OVERSUBSCRIBED: usize = 4;
 const BATCH_TIMES: Times = [7.5, 40.0, 300.0];
+/// How long a run of `check-before-set` is, by [`Length`]; where memory is large, as long as a pass takes.
+const CHECK_BEFORE_SET_SAMPLES: [Duration; 3] = [
+    Duration::from_millis(3),
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+];
 /// How long each way to count is watched, by [`Length`].
 const ACCURACY_TIMES: [Duration; 3] = [
     Duration::from_millis(200),
@@ -378,6 +416,7 @@ mod tests {
             as_published: false,
             size: false,
             rwsem: rwsem::Options::default(),
+            plot: None,
             json: None,
         };
         threads(&options, cpus)

@@ -184,7 +184,7 @@ fn events_of(events: &[Events], op: Op, threads: usize) -> String {
 }
 
 /// The best of the peers, as far as it is fair.
-fn best<'a>(points: &'a [PointResult], op: Op, threads: usize) -> Option<&'a PointResult> {
+fn best(points: &[PointResult], op: Op, threads: usize) -> Option<&PointResult> {
     let peers = PEERS
         .iter()
         .filter_map(|lock| find(points, (lock, op.name(), &op.pattern(), threads)));

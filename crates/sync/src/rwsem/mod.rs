@@ -39,7 +39,7 @@ use try_read::Outcome;
 pub use slow::PATIENCE;
 #[doc(hidden)]
 pub use slow::mutants;
-pub use try_read::{AddFirst, Default, LoadFirst, OwnershipFirst, TryRead};
+pub use try_read::{AddFirst, DefaultTryRead, LoadFirst, OwnershipFirst, TryRead};
 
 #[cfg(not(loom))]
 use core::sync::atomic::AtomicU64;
@@ -59,7 +59,7 @@ pub type WriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwSem, T>;
 /// - `T` is how `try_read` begins.
 /// - `E` counts what happens; see [`lock_events!`](crate::lock_events). [`NoEvents`] is no code.
 /// - `O` remembers who has it: [`RecordOwner`](crate::RecordOwner), 8 bytes more, for debugging.
-pub struct RawRwSem<T = Default, E = NoEvents, O = NoOwner> {
+pub struct RawRwSem<T = DefaultTryRead, E = NoEvents, O = NoOwner> {
     state: AtomicU64,
     owner: O,
     kind: PhantomData<fn() -> (T, E)>,
@@ -135,6 +135,12 @@ impl<T: TryRead, E: Events, O: Owner> RawRwSem<T, E, O> {
             self.owner.note(OwnerKind::Writer);
         }
         taken.is_ok()
+    }
+}
+
+impl<T: TryRead, E: Events, O: Owner> Default for RawRwSem<T, E, O> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -55,11 +55,11 @@ pub struct AddFirst;
 /// The form that is better for the architecture, and what `RawRwSem` does unless told otherwise. On x86-64 an addition never
 /// has to be repeated, and takes the line for ownership at once; `bench rwsem` says whether that is better on the machine at hand.
 #[cfg(target_arch = "x86_64")]
-pub type Default = AddFirst;
+pub type DefaultTryRead = AddFirst;
 /// The form that is better for the architecture, and what `RawRwSem` does unless told otherwise: the arm64 measurements that the kernel's
 /// authors published were better when the word was loaded first.
 #[cfg(not(target_arch = "x86_64"))]
-pub type Default = LoadFirst;
+pub type DefaultTryRead = LoadFirst;
 
 impl Sealed for OwnershipFirst {}
 impl TryRead for OwnershipFirst {

@@ -17,9 +17,9 @@ fn processes_do_not_share<L: Lock>() {
             let held = lock.try_read().is_some() && {
                 let twins = lock.write();
                 twins.add();
-                !lock.try_read().is_some() && twins.get().is_ok()
+                lock.try_read().is_none() && twins.get().is_ok()
             };
-            // Without the test's own end.
+            // SAFETY: no preconditions; without the test's own end.
             unsafe { libc::_exit(if held { 0 } else { 1 }) };
         }
         let guard = lock.write();
