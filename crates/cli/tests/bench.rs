@@ -31,6 +31,9 @@ fn wrong_usage_is_said_with_status_2() {
         (&["--threads", "1000000"], "at most"),
         (&["--quick", "--full"], "cannot be used with"),
         (&["--nonsense"], "unexpected argument"),
+        (&["rwsem", "--readers", "101"], "101 is not in 0..=100"),
+        (&["rwsem", "--op", "lock"], "invalid value 'lock'"),
+        (&["rwsem", "--load", "-1"], "unexpected argument"),
     ] {
         let (status, stdout, stderr) = run(arguments);
         assert_eq!(status, Some(2), "{arguments:?}: {stderr}");
@@ -202,6 +205,110 @@ fn bounded_counters_on_one_cpu_print_costs_accuracy_and_sizes() {
         assert!(point["samples"].as_array().expect("samples").len() >= 12);
         assert!(point["wall"]["ci95"].is_array());
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn locks_on_one_cpu_print_rates_fairness_and_events() {
+    let (stdout, rwsem) = run_on_one_cpu(&[
+        "rwsem",
+        "--quick",
+        "--threads",
+        "1,3",
+        "--op",
+        "try-read,mixed",
+        "--readers",
+        "50,100",
+        "--load",
+        "3",
+        "--gap",
+        "2",
+        "--disasm",
+    ]);
+    assert_parts(
+        &stdout,
+        &[
+            "With the lock: 3 additions,",
+            "ns/op kops/s fairness",
+            "try-read, 1 thread",
+            "mixed, 50 % readers, 3 threads (more than CPUs)",
+            "mixed, 100 % readers, 1 thread",
+            "rwsem-load-first / ",
+            "What it costs to count events",
+            "rwsem-ownership-first / rwsem-load-first, try-read, 1 thread:",
+            "before: the word is loaded first: ",
+            "after: ownership is tried for first: ",
+        ],
+    );
+    // As the seed prints them; alone, each attempt is the first, and none fails.
+    assert!(
+        stdout
+            .lines()
+            .any(|line| line.starts_with("rwsem_rtrylock=")),
+        "{stdout}"
+    );
+    #[cfg(target_arch = "x86_64")]
+    if !stdout.contains("not known") {
+        assert_parts(&stdout, &["lock cmpxchg [rdi],"]);
+    }
+    let points = rwsem["points"].as_array().expect("points");
+    assert_eq!(points.len(), 2 * (10 + 2 * 8));
+    for point in points {
+        assert_eq!(point["unit"], "ns/op");
+        assert!(point["fairness"].as_f64().expect("a number") >= 0.0);
+    }
+    let conditions = |stdout: &str| stdout.lines().any(|line| line.starts_with("PercpuRwSem"));
+    assert!(conditions(&stdout), "{stdout}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn looking_before_setting_prints_a_sentence_and_a_plot() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plot = folder.path().join("plot.svg");
+    let plot_text = plot.to_str().expect("text");
+    let binary = assert_cmd::cargo::cargo_bin("countersink");
+    let mut command = std::process::Command::new(binary);
+    let json = folder.path().join("results.json");
+    command.args([
+        "bench",
+        "check-before-set",
+        "--quick",
+        "--plot",
+        plot_text,
+        "--json",
+    ]);
+    let output = command.arg(&json).output().expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_parts(
+        &stdout,
+        &[
+            "write, 32 KiB, values change",
+            "write, 16 MiB, values stay",
+            "On this machine, looking before setting pays",
+        ],
+    );
+    let svg = std::fs::read_to_string(&plot).expect("a plot");
+    assert!(svg.starts_with("<svg") && svg.contains("a writer alone, 32 KiB"));
+    let results = std::fs::read_to_string(&json).expect("results");
+    let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
+    let points = results["experiments"][0]["points"]
+        .as_array()
+        .expect("points");
+    for point in points {
+        assert_eq!(point["samples"].as_array().expect("samples").len(), 10);
+    }
+    // Alone: two sizes at least with two kinds of values, and two sweeps of 13 shares; each plain and checked.
+    assert!(points.len() >= 2 * (4 + 26), "{}", points.len());
+    let nowhere = run(&[
+        "check-before-set",
+        "--quick",
+        "--plot",
+        "/no/such/folder/plot.svg",
+    ]);
+    assert_eq!(nowhere.0, Some(1), "{nowhere:?}");
+    assert_eq!(nowhere.1, "", "nothing was measured");
 }
 
 #[cfg(target_os = "linux")]

@@ -73,7 +73,7 @@ impl Events for NoEvents {
 /// is a [`Counter`](countersink::Counter): about as long as an unprotected addition.
 #[macro_export]
 macro_rules! lock_events {
-    ($(#[$attribute:meta])* $visibility:vis $name:ident: $class:ident = $group:literal) => {
+    ($(#[$attribute:meta])* $visibility:vis $name:ident: $class:ident = $group:literal $(,)?) => {
         $crate::lock_events! {
             @events $(#[$attribute])* $visibility $name: $class = $group;
             /// Attempts to read without waiting

@@ -69,7 +69,7 @@ pub(crate) struct Options {
     size: bool,
 
     #[command(flatten)]
-    rwsem: rwsem::Options,
+    rwsem: rwsem::LockOptions,
 
     /// Write the plot of `check-before-set` to a file, as SVG
     #[arg(long, value_name = "FILE")]
@@ -415,7 +415,7 @@ mod tests {
             published: false,
             as_published: false,
             size: false,
-            rwsem: rwsem::Options::default(),
+            rwsem: rwsem::LockOptions::default(),
             plot: None,
             json: None,
         };

@@ -11,7 +11,7 @@ use crate::output::wrap;
 
 /// What `bench rwsem` takes besides.
 #[derive(Args, Clone, Debug, Default)]
-pub(super) struct Options {
+pub(super) struct LockOptions {
     /// What is done to the locks of `rwsem`; by default all but try-write
     #[arg(long, value_name = "OP,...", value_delimiter = ',')]
     op: Vec<OpName>,
@@ -45,7 +45,7 @@ enum OpName {
 /// The shares of readers of `mixed`, unless others are asked for.
 const READERS: [u32; 2] = [95, 50];
 
-impl Options {
+impl LockOptions {
     pub(super) fn ops(&self) -> Vec<Op> {
         if self.op.is_empty() && self.readers.is_empty() {
             return Op::DEFAULT.to_vec();

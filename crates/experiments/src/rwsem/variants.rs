@@ -241,3 +241,76 @@ impl<L: Lock> Worker for Locks<'_, L> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets everybody in.
+    struct Open(Twins);
+
+    impl Lock for Open {
+        fn new() -> Self {
+            Open(Twins::default())
+        }
+        fn read(&self, body: impl FnOnce(&Twins)) {
+            body(&self.0);
+        }
+        fn write(&self, body: impl FnOnce(&Twins)) {
+            body(&self.0);
+        }
+        fn try_read(&self, body: impl FnOnce(&Twins)) -> bool {
+            body(&self.0);
+            true
+        }
+        fn try_write(&self, body: impl FnOnce(&Twins)) -> bool {
+            body(&self.0);
+            true
+        }
+    }
+
+    const OPERATIONS: u64 = 300_000;
+
+    fn two_threads<L: Lock>(op: Op) -> Result<(), String> {
+        let locking = Locking::<L>::new("lock", op, Work::default());
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let locking = &locking;
+                scope.spawn(move || locking.worker(thread, 2).run(OPERATIONS));
+            }
+        });
+        locking.check(&[OPERATIONS; 2])
+    }
+
+    /// Each lock keeps its writes; without one they are lost, or readers see them half done.
+    #[test]
+    fn a_lock_that_lets_everybody_in_is_found() {
+        let ops = [Op::Write, Op::TryWrite, Op::Mixed(50)];
+        for op in ops {
+            two_threads::<Default>(op).expect("rwsem");
+            two_threads::<Counted>(op).expect("rwsem-counted");
+            two_threads::<Spinlock>(op).expect("spinlock-count");
+            two_threads::<Std>(op).expect("std");
+        }
+        two_threads::<Percpu>(Op::TryRead).expect("percpu-rwsem");
+        // On one CPU it takes a preemption in the middle.
+        let found = (0..100).any(|_| ops.iter().any(|op| two_threads::<Open>(*op).is_err()));
+        assert!(found);
+    }
+
+    #[test]
+    fn points_have_the_forms_where_they_differ() {
+        let experiment = RwsemExperiment::new(&Op::DEFAULT, &[1, 2], Work::default());
+        let names = |op| {
+            let point = point(&experiment, op, 2);
+            point
+                .variants
+                .iter()
+                .map(|variant| variant.name().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(Op::TryRead).len(), 10);
+        assert_eq!(names(Op::Read).len(), 8);
+        assert!(names(Op::TryRead).contains(&"rwsem-load-first".to_owned()));
+    }
+}

@@ -146,3 +146,43 @@ fn owners_are_remembered() {
     let _reader = lock.read();
     assert_eq!(owner(), Some((OwnerKind::Reader, thread)));
 }
+
+/// What `countersink show` shows of this process: the events of each class by its name, and of no other.
+#[test]
+#[cfg(all(target_os = "linux", not(countersink_portable)))]
+fn events_are_seen_from_outside() {
+    use countersink::reader::{Region, Value};
+    use countersink_sync::lock_api::RwLock;
+
+    mod seen {
+        countersink_sync::lock_events! { pub(super) SEEN: Seen = "seen_lock" }
+    }
+    mod other {
+        countersink_sync::lock_events! { pub(super) OTHER: Other = "other_lock" }
+    }
+    let seen: RwLock<RawRwSem<AddFirst, seen::Seen>, ()> = RwLock::new(());
+    let other: RwLock<RawRwSem<AddFirst, other::Other>, ()> = RwLock::new(());
+    for _ in 0..3 {
+        assert!(seen.try_read().is_some());
+        let _held = seen.write();
+        assert!(seen.try_write().is_none());
+    }
+    assert!(other.try_write().is_some());
+    assert_eq!(seen::SEEN.wtrylock_fail.sum(), 3);
+    assert_eq!(other::OTHER.wtrylock.sum(), 1);
+    let regions = Region::of_process(std::process::id()).expect("this process has a region");
+    let snapshots: Vec<_> = regions
+        .iter()
+        .map(|region| region.snapshot().expect("valid"))
+        .collect();
+    let value = |name: &str| {
+        let mut metrics = snapshots.iter().flat_map(|snapshot| &snapshot.metrics);
+        metrics
+            .find(|metric| metric.name == name)
+            .map(|metric| metric.value.clone())
+    };
+    assert_eq!(value("seen_lock_rtrylock"), Some(Value::Counter(3)));
+    assert_eq!(value("seen_lock_wtrylock_fail"), Some(Value::Counter(3)));
+    assert_eq!(value("other_lock_wtrylock"), Some(Value::Counter(1)));
+    assert_eq!(value("other_lock_rtrylock"), Some(Value::Counter(0)));
+}
