@@ -274,6 +274,7 @@ struct Children(Vec<libc::pid_t>);
 impl Children {
     fn start(tasks: usize, run: &dyn Fn(usize)) -> Result<Self, WorkloadError> {
         let mut children = Children(Vec::with_capacity(tasks));
+        let parent = std::process::id();
         for index in 0..tasks {
             // SAFETY: this process has one thread, so the child has all that it needs.
             match unsafe { libc::fork() } {
@@ -281,7 +282,10 @@ impl Children {
                 0 => {
                     // SAFETY: no preconditions.
                     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-                    run(index);
+                    // A parent that died before that sends nothing.
+                    if std::os::unix::process::parent_id() == parent {
+                        run(index);
+                    }
                     // SAFETY: nothing of the parent's is to be flushed or dropped.
                     unsafe { libc::_exit(0) };
                 }
