@@ -15,12 +15,17 @@ pub(crate) struct Child(pub(crate) pid_t);
 /// The C library makes its allocator usable in the child. The body must not need other locks that
 /// another thread may hold now; where that is so, the hang is what the test is about.
 pub(crate) fn fork(body: impl FnOnce()) -> Child {
+    let parent = std::process::id();
     // SAFETY: see above; a child that hangs is ended by its alarm.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "no fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
         // SAFETY: no preconditions; a child does not outlive the thread that forked it.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        if std::os::unix::process::parent_id() != parent {
+            // It died before it could be asked for that. SAFETY: ends the child at once.
+            unsafe { libc::_exit(101) };
+        }
         super::child::end_if_it_hangs();
         let result = catch_unwind(AssertUnwindSafe(body));
         // SAFETY: ends the child at once.

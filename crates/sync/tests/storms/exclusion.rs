@@ -98,8 +98,14 @@ fn operate<L: Lock>(lock: &Locked<L>, random: &mut Random, done: &mut Done) {
 }
 
 fn storm<L: Lock>() {
+    storm_with::<L>(|_| {});
+}
+
+/// Each thread begins with `prepare`.
+fn storm_with<L: Lock>(prepare: impl Fn(u64) + Sync) {
     let lock = Locked::<L>::new(Twins::default());
     let work = |thread| {
+        prepare(thread);
         let (mut random, mut done) = (Random(SEED + thread), Done::default());
         for _ in 0..OPERATIONS {
             operate(&lock, &mut random, &mut done);
@@ -124,6 +130,24 @@ fn storm<L: Lock>() {
 }
 
 with_every_lock!(storm);
+
+/// Some threads, or all, count on the lane that they share.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(countersink_portable)))]
+fn storm_of_threads_that_are_not_registered() {
+    use crate::libc_rseq;
+    if !libc_rseq::registers() {
+        println!("the C library registers nobody here: nothing to take back");
+        return;
+    }
+    for every in [1, 2, 3] {
+        storm_with::<countersink_sync::RawPercpuRwSem>(|thread| {
+            if thread % every == 0 {
+                libc_rseq::unregister_this_thread();
+            }
+        });
+    }
+}
 
 /// Guards may leave on other threads than they came.
 fn guards_travel<L: Lock>()

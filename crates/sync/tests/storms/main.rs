@@ -9,6 +9,9 @@
 mod events;
 mod exclusion;
 mod fork;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(countersink_portable)))]
+#[path = "../../../percpu/tests/common/libc_rseq.rs"]
+mod libc_rseq;
 mod starvation;
 mod timeouts;
 mod wrong;
