@@ -52,11 +52,6 @@ mod span;
 mod text;
 mod values;
 
-/// The README's example compiles and runs.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
 pub use bounded::{BatchCounter, BatchCounters, Estimate, Member, TreeCounter};
 pub use counter::Counter;
 pub use family::{Family, Metric};

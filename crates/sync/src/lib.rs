@@ -20,6 +20,11 @@
 //! assert_eq!(TABLE.read()[0], 7);
 //! ```
 
+/// The README's examples compile and run: here, where all that they use is at hand.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 mod bits;
 mod events;
 mod owner;

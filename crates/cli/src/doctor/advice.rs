@@ -54,7 +54,7 @@ fn fence(facts: &Facts) -> Option<String> {
     let missing = facts.mechanism.name == "rseq" && facts.membarrier.fence != "available";
     missing.then(|| {
         "Sections cannot be stopped from other threads, which takes Linux 5.10; what needs that \
-         falls back."
+         falls back: every PercpuRwSem is an RwSem."
             .to_owned()
     })
 }
