@@ -194,24 +194,73 @@ fn attempts_that_try_for_ownership_first() {
     attempts::<OwnershipFirst>();
 }
 
-/// In a process of its own, as the fault is everybody's, and as loom ends a process that panics while it unwinds.
+/// Two readers that waited for a writer, each of which stays until the other has come in: only if both are woken can they leave.
+fn two_readers_meet() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let guarded = Guarded::<AddFirst>::new();
+        let met = Arc::new(loom::sync::atomic::AtomicUsize::new(0));
+        guarded.lock.lock_exclusive();
+        let threads = [(); 2].map(|()| {
+            let (guarded, met) = (Arc::clone(&guarded), Arc::clone(&met));
+            thread::spawn(move || {
+                guarded.lock.lock_shared();
+                met.fetch_add(1, loom::sync::atomic::Ordering::SeqCst);
+                while met.load(loom::sync::atomic::Ordering::SeqCst) < 2 {
+                    thread::yield_now();
+                }
+                // SAFETY: locked above.
+                unsafe { guarded.lock.unlock_shared() };
+            })
+        });
+        // SAFETY: locked above.
+        unsafe { guarded.lock.unlock_exclusive() };
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(guarded.try_write(), 1);
+    });
+}
+
 #[test]
-fn a_lock_that_wakes_nobody_is_found() {
+fn readers_that_wait_are_woken_together() {
+    two_readers_meet();
+}
+
+/// A mutant must fail: in a process of its own, as the fault is everybody's, and as loom ends a process that panics while it
+/// unwinds. What it says then.
+fn fails(test: &str, mutant: u32, explore: fn()) -> Option<String> {
     const MARK: &str = "COUNTERSINK_TEST_CHILD";
     if std::env::var_os(MARK).is_some() {
-        mutants::set(mutants::NO_WAKE);
-        return explore::<AddFirst>(4, &[Guarded::write, Guarded::write], 2);
+        mutants::set(mutant);
+        explore();
+        return None;
     }
     let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
-    child.args([
-        "--exact",
-        "a_lock_that_wakes_nobody_is_found",
-        "--nocapture",
-    ]);
+    child.args(["--exact", test, "--nocapture"]);
     let output = child.env(MARK, "1").output().expect("it starts");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !output.status.success() && text.contains("deadlock"),
-        "{text}"
-    );
+    assert!(!output.status.success(), "the mutant was not found");
+    Some(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_lock_that_wakes_nobody_is_found() {
+    let explore = || explore::<AddFirst>(4, &[Guarded::write, Guarded::write], 2);
+    let test = "a_lock_that_wakes_nobody_is_found";
+    if let Some(text) = fails(test, mutants::NO_WAKE, explore) {
+        assert!(text.contains("deadlock"), "{text}");
+    }
+}
+
+#[test]
+fn a_lock_that_wakes_one_reader_of_two_is_found() {
+    let test = "a_lock_that_wakes_one_reader_of_two_is_found";
+    // The one waits for the other for ever.
+    if let Some(text) = fails(test, mutants::ONE_READER, two_readers_meet) {
+        assert!(
+            text.contains("exceeded maximum number of branches") || text.contains("deadlock"),
+            "{text}"
+        );
+    }
 }

@@ -167,6 +167,15 @@ impl RawPercpuRwSem {
         true
     }
 
+    /// A reader leaves that came in by the writers' lock.
+    #[allow(unsafe_code)]
+    #[cold]
+    #[inline(never)]
+    unsafe fn leave_writers(&self) {
+        // SAFETY: the caller is such a reader.
+        unsafe { self.writers.unlock_shared() };
+    }
+
     fn key(&self) -> usize {
         self.flag.as_ptr().addr()
     }
@@ -178,7 +187,9 @@ impl RawPercpuRwSem {
         }
     }
 
+    /// A reader has left, or was refused, and a writer may sleep for it.
     #[cold]
+    #[inline(never)]
     fn wake_writer(&self) {
         // SAFETY: the flag's address is this lock's, and nothing else parks under it; the callback neither panics nor parks.
         #[allow(unsafe_code)]
@@ -306,15 +317,13 @@ unsafe impl RawRwLock for RawPercpuRwSem {
 
     #[inline]
     unsafe fn unlock_shared(&self) {
-        match self.readers.get() {
-            Some(words) => {
-                words.slot::<0, u64>().add_release(u64::MAX);
-                // The fence orders this for a writer: it sees the sum without this reader, or this sees the flag.
-                self.wake_waiting_writer();
-            }
+        let Some(words) = self.readers.get() else {
             // SAFETY: the caller is a reader, and there are no words.
-            None => unsafe { self.writers.unlock_shared() },
-        }
+            return unsafe { self.leave_writers() };
+        };
+        words.slot::<0, u64>().add_release(u64::MAX);
+        // The fence orders this for a writer: it sees the sum without this reader, or this sees the flag.
+        self.wake_waiting_writer();
     }
 
     fn lock_exclusive(&self) {

@@ -191,13 +191,14 @@ unsafe impl<T: TryRead, E: Events, O: Owner> RawRwLock for RawRwSem<T, E, O> {
         match attempt.outcome {
             Outcome::In => {
                 self.note_reader(attempt.found);
-                return true;
+                true
             }
-            Outcome::Refused => self.leave(),
-            Outcome::Out => {}
+            Outcome::Refused => self.leave_refused(),
+            Outcome::Out => {
+                E::count(Event::RtrylockFail);
+                false
+            }
         }
-        E::count(Event::RtrylockFail);
-        false
     }
 
     #[inline]
@@ -315,6 +316,15 @@ unsafe impl<T: TryRead, E: Events, O: Owner> RawRwLockTimed for RawRwSem<T, E, O
 }
 
 impl<T: TryRead, E: Events, O: Owner> RawRwSem<T, E, O> {
+    /// A reader leaves that only tried, and was counted for a moment.
+    #[cold]
+    #[inline(never)]
+    fn leave_refused(&self) -> bool {
+        self.leave();
+        E::count(Event::RtrylockFail);
+        false
+    }
+
     /// Takes a lock that nobody holds though others sleep: those were not woken yet, or have not tried yet.
     #[cold]
     fn take_from_sleepers(&self) -> bool {

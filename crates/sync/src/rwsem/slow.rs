@@ -434,6 +434,7 @@ impl Choice {
                     _ => FilterOp::Unpark,
                 }
             }
+            Choice::Readers if mutants::is(mutants::ONE_READER) => FilterOp::Stop,
             Choice::Readers if waiter.kind == OwnerKind::Reader => FilterOp::Unpark,
             Choice::Readers => FilterOp::Skip,
             Choice::HandOver {
@@ -508,6 +509,9 @@ pub mod mutants {
     pub const NO_HANDOFF: u32 = 1;
     /// Who leaves wakes nobody.
     pub const NO_WAKE: u32 = 2;
+
+    /// Of readers that wait, one is woken.
+    pub const ONE_READER: u32 = 3;
 
     #[cfg(any(test, loom))]
     static PRESENT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);

@@ -214,3 +214,30 @@ fn is_told<L: Lock>() {
 }
 
 with_every_lock!(is_told);
+
+/// A reader comes on one CPU and leaves on another, both ways, and a writer comes in after it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_reader_that_moves_in_between_is_gone() {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    let allowed = sched_getaffinity(None).expect("the allowed CPUs");
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .collect();
+    let go_to = |cpu: usize| {
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        sched_setaffinity(None, &set).expect("an allowed CPU");
+    };
+    let lock = Locked::<countersink_sync::RawPercpuRwSem>::new(Twins::default());
+    for round in 0..200 {
+        go_to(cpus[round % cpus.len()]);
+        let twins = lock.read();
+        go_to(cpus[(round + 1) % cpus.len()]);
+        assert!(lock.try_write().is_none(), "a reader is in");
+        drop(twins);
+        lock.try_write().expect("the reader is gone").add();
+    }
+    assert_eq!(lock.read().get(), Ok(200));
+}
