@@ -45,15 +45,30 @@ macro_rules! probes {
     };
 }
 
-// SAFETY, for those that leave: they are not run, but looked at.
+/// As a reader.
+#[inline(always)]
+fn leave(lock: &impl RawRwLock) -> bool {
+    // SAFETY: not run, but looked at.
+    unsafe { lock.unlock_shared() };
+    true
+}
+
+/// As the writer.
+#[inline(always)]
+fn leave_as_writer(lock: &impl RawRwLock) -> bool {
+    // SAFETY: not run, but looked at.
+    unsafe { lock.unlock_exclusive() };
+    true
+}
+
 probes! {
     read: Plain = |lock| { lock.lock_shared(); true }; 1, 5, 1;
-    unlock_read: Plain = |lock| { unsafe { lock.unlock_shared() }; true }; 1, 3, 1;
+    unlock_read: Plain = |lock| leave(lock); 1, 3, 1;
     write: Plain = |lock| { lock.lock_exclusive(); true }; 1, 5, 1;
-    unlock_write: Plain = |lock| { unsafe { lock.unlock_exclusive() }; true }; 1, 3, 1;
+    unlock_write: Plain = |lock| leave_as_writer(lock); 1, 3, 1;
     try_read_adding: RawRwSem<AddFirst> = |lock| lock.try_lock_shared(); 1, 7, 1;
     percpu_read: RawPercpuRwSem = |lock| { lock.lock_shared(); true }; 0, 22, 3;
-    percpu_unlock_read: RawPercpuRwSem = |lock| { unsafe { lock.unlock_shared() }; true }; 0, 20, 3;
+    percpu_unlock_read: RawPercpuRwSem = |lock| leave(lock); 0, 20, 3;
 }
 
 #[test]
