@@ -55,7 +55,7 @@ pub(crate) struct Options {
     #[arg(long)]
     normalize: bool,
 
-    /// Show the published machines of `local` beside this one, and which orderings held
+    /// Show the published machines of `local` and `rwsem` beside this one, and what held
     #[arg(long)]
     published: bool,
 
@@ -183,7 +183,19 @@ fn run_rwsem(
     if options.rwsem.disasm {
         text += &rwsem::render_disassembly();
     }
-    print(&text)
+    print(&text)?;
+    if options.published {
+        use countersink_experiments::rwsem::published;
+        let experiment =
+            RwsemExperiment::new(&[published::OP], &published::THREADS, published::WORK);
+        let plan = Length::of(options).plan(&RWSEM_PUBLISHED_TIMES, &experiment)?;
+        measure_into(&experiment, &plan, results)?;
+        if let Some(measured) = results.experiments.last_mut() {
+            measured.name = "rwsem-published".to_owned();
+            print(&rwsem::render_published(&measured.points))?;
+        }
+    }
+    Ok(())
 }
 
 fn run_check_before_set(options: &Options, results: &mut Results) -> anyhow::Result<()> {
@@ -295,6 +307,7 @@ type Times = [f64; 3];
 const LOCAL_TIMES: Times = [9.0, 42.0, 300.0];
 const SPAN_TIMES: Times = [8.0, 30.0, 150.0];
 const RWSEM_TIMES: Times = [11.0, 60.0, 400.0];
+const RWSEM_PUBLISHED_TIMES: Times = [3.0, 20.0, 120.0];
 /// Threads for each CPU in the last column of `rwsem`.
 const OVERSUBSCRIBED: usize = 4;
 const BATCH_TIMES: Times = [7.5, 40.0, 300.0];

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
-use countersink_experiments::rwsem::{Events, Op, Work, disassembly, work_ns};
+use countersink_experiments::rwsem::{Events, Op, Work, disassembly, published, work_ns};
 use countersink_harness::result::PointResult;
 
 use super::table::{figure, find, header, median, numbers, ratio, rows, verdict};
@@ -301,6 +301,82 @@ fn forms(points: &[PointResult]) -> String {
     }
     format!(
         "\nThe forms of try_read on this machine; rwsem is the default, on x86-64 an addition\n\n{text}"
+    )
+}
+
+/// The seed's table beside what the same gives here.
+pub(super) fn render_published(points: &[PointResult]) -> String {
+    let of = |lock, threads| {
+        find(
+            points,
+            (
+                lock,
+                published::OP.name(),
+                &published::OP.pattern(),
+                threads,
+            ),
+        )
+    };
+    let kops = |point: &PointResult| point.threads as f64 * 1e6 / point.wall.median;
+    let change = |[before, after]: [f64; 2]| format!("{:+.1} %", 100.0 * (after / before - 1.0));
+    let mut text = format!(
+        "\nThe published table beside this machine: try_read with a load of {} additions, {} ns, kops/s before (loaded first) and after (ownership \
+         first)\n",
+        published::WORK.load,
+        figure(work_ns(published::WORK.load))
+    );
+    let mut rows = Vec::new();
+    let (mut held, mut compared) = ([0; 2], 0);
+    for (at, threads) in published::THREADS.into_iter().enumerate() {
+        let mut row = vec![threads.to_string()];
+        for machine in published::MACHINES {
+            let [before, after] = machine.rates[at];
+            row.extend([
+                format!("{before:.0}"),
+                format!("{after:.0}"),
+                change([before, after]),
+            ]);
+        }
+        let here = of("rwsem-load-first", threads).zip(of("rwsem-ownership-first", threads));
+        let Some((before, after)) = here else {
+            continue;
+        };
+        let rates = [kops(before), kops(after)];
+        let found = after.ratio_to(before);
+        row.extend([format!("{:.0}", rates[0]), format!("{:.0}", rates[1])]);
+        // A ratio of times: below 1 the second is better.
+        row.push(found.as_ref().map_or_else(
+            || change(rates),
+            |found| format!("{}; {}", change(rates), ratio(found)),
+        ));
+        rows.push(row);
+        if let Some([low, high]) = found.and_then(|found| found.ci95)
+            && (low > 1.0 || high < 1.0)
+        {
+            compared += 1;
+            for (held, machine) in held.iter_mut().zip(published::MACHINES) {
+                let [before, after] = machine.rates[at];
+                *held += usize::from((after > before) == (high < 1.0));
+            }
+        }
+    }
+    let of_machine = |machine: published::Machine| {
+        [
+            format!("{}: before", machine.name),
+            "after".to_owned(),
+            "change".to_owned(),
+        ]
+    };
+    let names = published::MACHINES.into_iter().flat_map(of_machine);
+    let here = ["here: before", "after", "change; time after / before"].map(str::to_owned);
+    text += &numbers(&header("threads", names.chain(here)), &rows);
+    let told = held.iter().zip(published::MACHINES);
+    let told: Vec<String> = told
+        .map(|(held, machine)| format!("{held} of {}", machine.name))
+        .collect();
+    text + &format!(
+        "  Of {compared} differences that can be told here, in the published direction: {}\n",
+        told.join(", ")
     )
 }
 

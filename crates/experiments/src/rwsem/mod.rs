@@ -12,6 +12,7 @@
 
 pub mod disassembly;
 mod locks;
+pub mod published;
 mod spinlock;
 mod variants;
 mod work;
