@@ -1,8 +1,9 @@
 //! The `countersink` command: parse, call, render.
 //!
-//! Exit status: 0 done, 1 failed, 2 wrong usage; that of the command for `stat`.
+//! Exit status: 0 done, 1 failed, 2 wrong usage; that of the command for `stat`; 1 also for `compare --fail-on slower` where something is.
 
 mod bench;
+mod compare;
 mod doctor;
 mod list;
 mod names;
@@ -48,6 +49,8 @@ enum Command {
     Prune(prune::Options),
     /// Run experiments and print their tables
     Bench(bench::Options),
+    /// Hold results against each other
+    Compare(compare::Options),
     /// Run small system calls with a counter in each, as tasks on all CPUs
     #[cfg(target_os = "linux")]
     Workload(workload::Options),
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Stat(options) => stat::run(&options),
         Command::Prune(options) => done(prune::run(&options)),
         Command::Bench(options) => done(bench::run(&options)),
+        Command::Compare(options) => compare::run(&options),
         #[cfg(target_os = "linux")]
         Command::Workload(options) => done(workload::run(&options)),
         Command::Doctor(options) => done(doctor::run(&options)),

@@ -83,6 +83,7 @@
 
 mod barrier;
 pub mod clock;
+pub mod compare;
 pub mod cpus;
 pub mod machine;
 pub mod measure;

@@ -1,6 +1,6 @@
 //! The caches of this machine, as far as the system tells.
 
-use std::path::Path;
+use countersink_harness::machine::Machine;
 
 /// A cache that data goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,29 +11,19 @@ pub struct Cache {
     pub bytes: usize,
 }
 
-/// The caches of the first CPU; none where the system does not tell.
+/// The caches of the first CPU that data goes through; none where the system does not tell.
 pub fn caches() -> Vec<Cache> {
-    read(Path::new("/sys/devices/system/cpu/cpu0/cache"))
-}
-
-fn read(folder: &Path) -> Vec<Cache> {
-    let entry = |index: u32| {
-        let text = |name: &str| {
-            let path = folder.join(format!("index{index}")).join(name);
-            std::fs::read_to_string(path)
-                .ok()
-                .map(|text| text.trim().to_owned())
-        };
-        (text("type")? != "Instruction").then_some(())?;
+    let caches = Machine::detect().caches;
+    let of_data = caches
+        .iter()
+        .filter(|cache| cache.kind.as_deref() != Some("Instruction"));
+    let known = of_data.filter_map(|cache| {
         Some(Cache {
-            level: text("level")?.parse().ok()?,
-            bytes: bytes(&text("size")?)?,
+            level: cache.level?,
+            bytes: bytes(cache.size.as_deref()?)?,
         })
-    };
-    (0..16)
-        .filter_map(entry)
-        .filter(|cache| cache.bytes > 0)
-        .collect()
+    });
+    known.filter(|cache| cache.bytes > 0).collect()
 }
 
 /// `32K`, `1024K`, `32M`.

@@ -1,0 +1,395 @@
+//! `countersink compare`.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, ValueEnum};
+use countersink_harness::compare::read::{append, sheet};
+use countersink_harness::compare::{Cell, Direction, Row, Rule, Sheet, compare, differences};
+
+use crate::output::print;
+
+/// What `compare` takes.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Result files: of `bench --json`, will-it-scale's CSV, or what Go's benchmarks print. The first is the base. Several of one
+    /// run are joined by commas, and their values are put together: a.csv,b.csv
+    #[arg(required = true, num_args = 2.., value_name = "BASE NEW")]
+    files: Vec<String>,
+
+    /// What gets a star
+    #[arg(long, value_enum, default_value_t = Stars::Welch)]
+    stars: Stars,
+
+    /// What the columns are called, instead of by their files
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    names: Vec<String>,
+
+    /// Show times of different machines side by side, and not only ratios
+    #[arg(long)]
+    absolute: bool,
+
+    /// End with status 1 if something with a star is slower
+    #[arg(long, value_enum, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Stars {
+    /// Welch's t-test, p < 0.05
+    Welch,
+    /// As mmtests from 2018 to 2024
+    #[value(name = "mmtests-2018")]
+    Mmtests2018,
+    /// As mmtests since November 2024
+    #[value(name = "mmtests-2024")]
+    Mmtests2024,
+}
+
+impl Stars {
+    fn rule(self) -> Rule {
+        match self {
+            Stars::Welch => Rule::Welch,
+            Stars::Mmtests2018 => Rule::Mmtests2018,
+            Stars::Mmtests2024 => Rule::Mmtests2024,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Worse than the base
+    Slower,
+}
+
+/// Larger files are not results.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Compares.
+///
+/// # Errors
+/// A file that cannot be read; files that have nothing in common.
+pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let mut sheets = Vec::new();
+    for files in &options.files {
+        sheets.push(read(files)?);
+    }
+    name(&mut sheets, options)?;
+    let Some((base, others)) = sheets.split_first() else {
+        bail!("there is nothing to compare");
+    };
+    let rule = options.stars.rule();
+    let rows = compare(base, others, rule)?;
+    let mut notes = Notes::of(base, others);
+    let are_apart = notes.machines_differ && !options.absolute;
+    let shown = if are_apart {
+        shapes(&rows)
+    } else {
+        rows.clone()
+    };
+    let mut text = table(&shown, &sheets);
+    text += &foot(&rows, &sheets, rule);
+    if are_apart {
+        notes.lines.push(
+            "These are different machines, so each value is shown as a multiple of the same column's at the fewest threads; \
+             --absolute shows what was measured"
+                .to_owned(),
+        );
+    }
+    for line in &notes.lines {
+        text += &format!("{line}\n");
+    }
+    print(&text)?;
+    let is_slower = |cell: &Cell| cell.star == Some(true) && cell.percent < 0.0;
+    let slower = rows
+        .iter()
+        .flat_map(|row| row.cells.iter().flatten())
+        .filter(|cell| is_slower(cell))
+        .count();
+    if options.fail_on == Some(FailOn::Slower) && slower > 0 {
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The files of one column.
+fn read(files: &str) -> anyhow::Result<Sheet> {
+    let mut all: Option<Sheet> = None;
+    // A file may have a comma in its name.
+    let paths: Vec<&str> = match Path::new(files).exists() {
+        true => vec![files],
+        false => files.split(',').collect(),
+    };
+    for path in paths {
+        let found = read_one(path)?;
+        match &mut all {
+            None => all = Some(found),
+            Some(all) => {
+                if let Some((one, other)) = all.machine.as_ref().zip(found.machine.as_ref()) {
+                    let [machines, _] = differences(one, other);
+                    ensure!(
+                        machines.is_empty(),
+                        "{path} is of another machine than {}",
+                        all.name
+                    );
+                }
+                append(all, found.series);
+            }
+        }
+    }
+    all.context("no file is named")
+}
+
+fn read_one(path: &str) -> anyhow::Result<Sheet> {
+    let reading = || format!("cannot read {path}");
+    let file = std::fs::File::open(path).with_context(reading)?;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .with_context(reading)?;
+    ensure!(
+        bytes.len() as u64 <= MOST_BYTES,
+        "{path} is larger than 256 MiB"
+    );
+    let text = String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{path} is not text"))?;
+    let name = Path::new(path)
+        .file_stem()
+        .map_or(path.into(), |stem| stem.to_string_lossy());
+    sheet(&name, &text).with_context(|| path.to_owned())
+}
+
+/// Names the columns: as asked, by their files, or by their places where those are alike.
+fn name(sheets: &mut [Sheet], options: &Options) -> anyhow::Result<()> {
+    if !options.names.is_empty() {
+        ensure!(
+            options.names.len() == sheets.len(),
+            "{} names for {} columns",
+            options.names.len(),
+            sheets.len()
+        );
+        for (sheet, name) in sheets.iter_mut().zip(&options.names) {
+            sheet.name.clone_from(name);
+        }
+        return Ok(());
+    }
+    let names: BTreeSet<_> = sheets.iter().map(|sheet| sheet.name.clone()).collect();
+    if names.len() < sheets.len() {
+        for (sheet, files) in sheets.iter_mut().zip(&options.files) {
+            sheet.name.clone_from(files);
+        }
+    }
+    Ok(())
+}
+
+/// What a reader must know of the machines.
+struct Notes {
+    machines_differ: bool,
+    lines: Vec<String>,
+}
+
+impl Notes {
+    fn of(base: &Sheet, others: &[Sheet]) -> Self {
+        let mut notes = Notes {
+            machines_differ: false,
+            lines: Vec::new(),
+        };
+        for other in others {
+            let Some((one, new)) = base.machine.as_ref().zip(other.machine.as_ref()) else {
+                let line = "Not all files say on which machine they were measured".to_owned();
+                if !notes.lines.contains(&line) {
+                    notes.lines.push(line);
+                }
+                continue;
+            };
+            let [machines, conditions] = differences(one, new);
+            notes.machines_differ |= !machines.is_empty();
+            for (what, one, new) in machines.into_iter().chain(conditions) {
+                notes.lines.push(format!(
+                    "{what}: {one} in {}, {new} in {}",
+                    base.name, other.name
+                ));
+            }
+        }
+        notes
+    }
+}
+
+/// The name without its number of threads, and that number: `NAME-8`.
+fn group(name: &str) -> (&str, u64) {
+    let parts = name
+        .rsplit_once('-')
+        .and_then(|(name, threads)| Some((name, threads.parse().ok()?)));
+    parts.unwrap_or((name, 0))
+}
+
+/// Each value as a multiple of the one at the fewest threads in the same column.
+fn shapes(rows: &[Row]) -> Vec<Row> {
+    let first = |row: &Row, column: usize| {
+        let (name, _) = group(&row.name);
+        let same = rows
+            .iter()
+            .filter(|other| group(&other.name).0 == name && other.unit == row.unit);
+        let with = same
+            .filter_map(|other| Some((group(&other.name).1, other.cells[column]?.moments.mean)));
+        with.min_by_key(|(threads, _)| *threads)
+            .map(|(_, mean)| mean)
+    };
+    let shape = |row: &Row| {
+        let mut row = row.clone();
+        let scales: Vec<_> = (0..row.cells.len())
+            .map(|column| first(&row, column))
+            .collect();
+        for (cell, scale) in row.cells.iter_mut().zip(scales) {
+            if let Some((cell, scale)) = cell.as_mut().zip(scale) {
+                cell.moments.mean /= scale;
+                cell.moments.stddev = cell.moments.stddev.map(|stddev| stddev / scale);
+            }
+        }
+        row
+    };
+    rows.iter().map(shape).collect()
+}
+
+/// The kinds of rows, as mmtests has them.
+const KINDS: [&str; 3] = ["mean", "Stddev", "CoeffVar"];
+
+fn table(rows: &[Row], sheets: &[Sheet]) -> String {
+    let label = |row: &Row| {
+        let unit = if row.name.ends_with(&row.unit) {
+            String::new()
+        } else {
+            format!(" {}", row.unit)
+        };
+        format!("{}{unit}", row.name)
+    };
+    let width = rows
+        .iter()
+        .map(|row| label(row).chars().count())
+        .max()
+        .unwrap_or(0);
+    let mut text = header(width + 10, sheets);
+    for kind in KINDS {
+        for row in rows {
+            let name = match (kind, row.direction) {
+                ("mean", Direction::More) => "Hmean",
+                ("mean", Direction::Less) => "Amean",
+                (kind, _) => kind,
+            };
+            let base = row.cells[0].and_then(|cell| value(kind, &cell));
+            // Nothing varies of a single value.
+            let Some(base) = base else { continue };
+            let mut line = format!("{name:<9} {:<width$}", label(row));
+            for cell in &row.cells {
+                line += &match cell {
+                    Some(cell) => shown(kind, base, cell),
+                    None => format!(" {:>12} ({:>8})", "-", "-"),
+                };
+            }
+            text += line.trim_end();
+            text += "\n";
+        }
+    }
+    text
+}
+
+/// Two lines, as long names are in those mails: what does not fit goes on below.
+fn header(width: usize, sheets: &[Sheet]) -> String {
+    const COLUMN: usize = 22;
+    let parts = |name: &str| {
+        let all: Vec<char> = name.chars().collect();
+        let second: String = all.iter().skip(COLUMN).take(COLUMN).collect();
+        (all.iter().take(COLUMN).collect::<String>(), second)
+    };
+    let line = |of: fn(&(String, String)) -> &String| {
+        let mut line = " ".repeat(width);
+        for sheet in sheets {
+            line += &format!(" {:>COLUMN$} ", of(&parts(&sheet.name)));
+        }
+        format!("{}\n", line.trim_end())
+    };
+    let second = line(|parts| &parts.1);
+    let first = line(|parts| &parts.0);
+    if second.trim().is_empty() {
+        first
+    } else {
+        first + &second
+    }
+}
+
+/// What a row of this kind has of a cell.
+fn value(kind: &str, cell: &Cell) -> Option<f64> {
+    match kind {
+        "mean" => Some(cell.moments.mean),
+        "Stddev" => cell.moments.stddev,
+        _ => cell
+            .moments
+            .stddev
+            .map(|stddev| 100.0 * stddev / cell.moments.mean),
+    }
+}
+
+fn shown(kind: &str, base: f64, cell: &Cell) -> String {
+    let Some(value) = value(kind, cell) else {
+        return format!(" {:>12} ({:>8})", "-", "-");
+    };
+    // Below a hundred two decimals hide what is compared.
+    let decimals = if value < 100.0 { 4 } else { 2 };
+    let percent = match kind {
+        "mean" => cell.percent,
+        // Of equal values rounding may leave a trace, and of no spread there is no share.
+        _ if base == 0.0 || value == base => 0.0,
+        _ => 100.0 - 100.0 * value / base,
+    };
+    match (kind, cell.star) {
+        ("mean", Some(true)) => format!(" {value:12.decimals$} *{percent:7.2}%*"),
+        _ => format!(" {value:12.decimals$} ({percent:7.2}%)"),
+    }
+}
+
+/// The rule, and what came of it.
+fn foot(rows: &[Row], sheets: &[Sheet], rule: Rule) -> String {
+    let mut text = format!(
+        "\nPositive percents are better. *: {} ({})\n",
+        rule.text(),
+        rule.name()
+    );
+    for (column, sheet) in sheets.iter().enumerate().skip(1) {
+        let cells = || {
+            rows.iter()
+                .map(|row| row.cells.get(column).copied().flatten())
+        };
+        let count = |is: &dyn Fn(&Cell) -> bool| cells().flatten().filter(|cell| is(cell)).count();
+        let better = count(&|cell| cell.star == Some(true) && cell.percent > 0.0);
+        let worse = count(&|cell| cell.star == Some(true) && cell.percent < 0.0);
+        let same = count(&|cell| cell.star == Some(false));
+        let mut parts = vec![
+            format!("{better} better"),
+            format!("{worse} worse"),
+            format!("{same} without a difference that can be told"),
+        ];
+        let single = count(&|cell| cell.star.is_none());
+        if single > 0 {
+            parts.push(format!(
+                "{single} of one value only, of which nothing can be told"
+            ));
+        }
+        let missing = cells().filter(Option::is_none).count();
+        if missing > 0 {
+            parts.push(format!("{missing} missing"));
+        }
+        let known: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        let more = sheet
+            .series
+            .iter()
+            .filter(|series| !known.contains(series.name.as_str()))
+            .count();
+        if more > 0 {
+            parts.push(format!("{more} that the base has not"));
+        }
+        text += &format!("{}: {}\n", sheet.name, parts.join(", "));
+    }
+    text
+}

@@ -1,0 +1,235 @@
+//! `countersink compare` as a user types it.
+
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+
+/// Files in a folder of their own.
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).expect("written");
+        }
+        Files(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Status, standard output and standard error; names of files are those of the folder.
+    fn compare(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = Command::cargo_bin("countersink").expect("the command is built");
+        command
+            .current_dir(self.0.path())
+            .arg("compare")
+            .args(arguments);
+        let output = command.output().expect("it starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    }
+}
+
+const HEAD: &str = "tasks,processes,processes_idle,threads,threads_idle,linear\n0,0,100,0,100,0\n";
+
+/// Rates of one run.
+fn rates(rates: [f64; 2]) -> String {
+    format!("{HEAD}1,{},0,0,0,0\n4,{},0,0,0,0\n", rates[0], rates[1])
+}
+
+#[test]
+fn rates_of_several_runs_are_the_table_of_the_mails() {
+    let files = Files::new(&[
+        ("a1.csv", &rates([100.0, 390.0])),
+        ("a2.csv", &rates([101.0, 410.0])),
+        ("a3.csv", &rates([99.0, 400.0])),
+        ("b1.csv", &rates([110.0, 400.0])),
+        ("b2.csv", &rates([111.0, 380.0])),
+        ("b3.csv", &rates([109.0, 400.0])),
+    ]);
+    let arguments = [
+        "a1.csv,a2.csv,a3.csv",
+        "b1.csv,b2.csv,b3.csv",
+        "--names",
+        "v5.0-rc6,v5.0-rc6 dirty",
+    ];
+    let (status, stdout, stderr) = files.compare(&arguments);
+    assert_eq!((status, stderr.as_str()), (Some(0), ""));
+    // 3 / (1/110 + 1/111 + 1/109) = 109.99394 over 99.99333.
+    let expected = "\
+                                          v5.0-rc6          v5.0-rc6 dirty
+Hmean     processes-1 ops/s      99.9933 (   0.00%)       109.99 *  10.00%*
+Hmean     processes-4 ops/s       399.83 (   0.00%)       393.10 (  -1.68%)
+";
+    assert!(stdout.starts_with(expected), "{stdout}");
+    assert!(stdout.contains("Stddev    processes-1 ops/s"), "{stdout}");
+    assert!(
+        stdout.contains("Welch's t-test, two-sided, p < 0.05 (welch)"),
+        "{stdout}"
+    );
+    assert!(
+        stdout
+            .contains("v5.0-rc6 dirty: 1 better, 0 worse, 1 without a difference that can be told"),
+        "{stdout}"
+    );
+    // More is better: backwards it is worse, and can be made a failure.
+    let backwards = ["b1.csv,b2.csv,b3.csv", "a1.csv,a2.csv,a3.csv"];
+    assert_eq!(files.compare(&backwards).0, Some(0));
+    let failing = [&backwards[..], &["--fail-on", "slower"]].concat();
+    let (status, stdout, _) = files.compare(&failing);
+    assert_eq!(status, Some(1));
+    assert!(stdout.contains("*  -9.09%*"), "{stdout}");
+    assert_eq!(
+        files
+            .compare(&[&arguments[..], &["--fail-on", "slower"]].concat())
+            .0,
+        Some(0)
+    );
+}
+
+#[test]
+fn each_rule_is_named_and_stars_by_its_own() {
+    let go = |values: [f64; 3]| {
+        let line = |value: &f64| format!("BenchmarkAdd-2 1000 {value} ns/op\n");
+        values.iter().map(line).collect::<String>()
+    };
+    let files = Files::new(&[
+        ("a.txt", &go([1.0, 2.0, 3.0])),
+        ("b.txt", &go([3.0, 4.0, 5.0])),
+    ]);
+    for (rule, is_starred) in [
+        ("welch", false),
+        ("mmtests-2018", true),
+        ("mmtests-2024", false),
+    ] {
+        let (status, stdout, _) = files.compare(&["a.txt", "b.txt", "--stars", rule]);
+        assert_eq!(status, Some(0));
+        let row = "Amean     Add-2 ns/op       2.0000 (   0.00%)       4.0000 ";
+        let star = if is_starred {
+            "*-100.00%*"
+        } else {
+            "(-100.00%)"
+        };
+        assert!(
+            stdout.contains(&format!("{row}{star}\n")),
+            "{rule}: {stdout}"
+        );
+        assert!(stdout.contains(&format!("({rule})")), "{stdout}");
+    }
+}
+
+/// A result of one point.
+fn result(cpu: &str, kernel: &str, samples: &str) -> String {
+    let point = |threads: u32| {
+        format!(
+            r#"{{"variant":"a","op":"inc","pattern":"hot","threads":{threads},"unit":"ns/op","wall":{{"mean":1,"median":1,
+            "stddev":0,"min":1,"max":1,"ci95":null}},"fairness":1,"samples":[{samples}]}}"#
+        )
+    };
+    format!(
+        r#"{{"schema":"countersink-results/1","machine":{{"cpu_model":"{cpu}","kernel":"{kernel}"}},
+        "experiments":[{{"name":"local","points":[{},{}]}}]}}"#,
+        point(1),
+        point(2)
+    )
+}
+
+#[test]
+fn times_of_different_machines_are_not_shown_side_by_side() {
+    let files = Files::new(&[
+        ("a.json", &result("A", "6.1", "2,2.1")),
+        ("b.json", &result("A", "6.2", "2,2.1")),
+        ("c.json", &result("C", "6.2", "3,3.1")),
+    ]);
+    let (_, stdout, _) = files.compare(&["a.json", "b.json"]);
+    assert!(
+        stdout.contains("local a inc hot-1 ns/op       2.0500 "),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("\nkernel: 6.1 in a, 6.2 in b\n"),
+        "{stdout}"
+    );
+    let (_, stdout, _) = files.compare(&["a.json", "c.json"]);
+    assert!(
+        stdout.contains("local a inc hot-2 ns/op       1.0000 (   0.00%)       1.0000 "),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("\nCPU: A in a, C in c\n") && stdout.contains("different machines"),
+        "{stdout}"
+    );
+    let (_, stdout, _) = files.compare(&["a.json", "c.json", "--absolute"]);
+    assert!(stdout.contains("       3.0500 "), "{stdout}");
+    let (status, _, stderr) = files.compare(&["a.json,c.json", "b.json"]);
+    assert_eq!(status, Some(1));
+    assert!(
+        stderr.contains("c.json is of another machine than a"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn what_cannot_be_compared_is_one_sentence() {
+    let files = Files::new(&[
+        ("a.csv", &rates([1.0, 2.0])),
+        ("go.txt", "BenchmarkAdd-2 1000 5 ns/op\n"),
+        ("other.txt", "BenchmarkAdd-2 1000 5 MB/s\n"),
+        ("bad.csv", "tasks,processes\n1,NaN\n"),
+        ("empty", ""),
+    ]);
+    std::fs::write(files.path("binary"), [0xff, 0xfe]).expect("written");
+    for (arguments, status, sentence) in [
+        (&["a.csv"][..], 2, "BASE NEW"),
+        (&["a.csv", "nothing"], 1, "cannot read nothing"),
+        (
+            &["a.csv", "go.txt"],
+            1,
+            "the files have nothing in common: a, go",
+        ),
+        (
+            &["go.txt", "other.txt"],
+            1,
+            "Add-2 is in ns/op in go, and in MB/s in other",
+        ),
+        (
+            &["a.csv", "bad.csv"],
+            1,
+            "bad.csv: processes-1 has the value NaN",
+        ),
+        (
+            &["a.csv", "empty"],
+            1,
+            "empty: neither results of this program",
+        ),
+        (&["a.csv", "binary"], 1, "binary is not text"),
+        (
+            &["a.csv", "a.csv", "--names", "x"],
+            1,
+            "1 names for 2 columns",
+        ),
+        (&["a.csv", "a.csv", "--stars", "best"], 2, "invalid value"),
+    ] {
+        let (ended, stdout, stderr) = files.compare(arguments);
+        assert_eq!(
+            (ended, stdout.as_str()),
+            (Some(status), ""),
+            "{arguments:?}: {stderr}"
+        );
+        assert!(stderr.contains(sentence), "{arguments:?}: {stderr}");
+        assert!(status == 2 || stderr.lines().count() == 1, "{stderr}");
+    }
+    // One value says nothing, and that is said.
+    let (_, stdout, _) = files.compare(&["a.csv", "a.csv"]);
+    assert!(
+        stdout.contains("2 of one value only, of which nothing can be told"),
+        "{stdout}"
+    );
+}
