@@ -10,6 +10,7 @@ mod names;
 mod output;
 mod pause;
 mod prune;
+mod render;
 mod reset;
 mod show;
 #[cfg(unix)]
@@ -51,6 +52,8 @@ enum Command {
     Bench(bench::Options),
     /// Hold results against each other
     Compare(compare::Options),
+    /// Saved results in another form
+    Render(render::Options),
     /// Run small system calls with a counter in each, as tasks on all CPUs
     #[cfg(target_os = "linux")]
     Workload(workload::Options),
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::Prune(options) => done(prune::run(&options)),
         Command::Bench(options) => done(bench::run(&options)),
         Command::Compare(options) => compare::run(&options),
+        Command::Render(options) => done(render::run(&options)),
         #[cfg(target_os = "linux")]
         Command::Workload(options) => done(workload::run(&options)),
         Command::Doctor(options) => done(doctor::run(&options)),

@@ -176,6 +176,65 @@ fn times_of_different_machines_are_not_shown_side_by_side() {
     );
 }
 
+/// Saved results become CSV, Go's form, markdown and themselves; what Go's form says is what they say.
+#[test]
+fn results_are_rendered_again() {
+    let files = Files::new(&[("a.json", &result("A", "6.1", "2,2.1")), ("bad", "x")]);
+    let render = |arguments: &[&str]| {
+        let mut command = Command::cargo_bin("countersink").expect("the command is built");
+        command
+            .current_dir(files.0.path())
+            .arg("render")
+            .args(arguments);
+        let output = command.output().expect("it starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    assert!(render(&["a.json"]).1.contains("| a | inc | hot | 1 |"));
+    assert!(
+        render(&["a.json", "--format", "csv"])
+            .1
+            .contains("\nlocal,a,inc,hot,1,ns/op,1,")
+    );
+    assert_eq!(
+        render(&["a.json", "--format", "go", "--output", "go.txt"]).0,
+        Some(0)
+    );
+    assert_eq!(
+        render(&["a.json", "--format", "json", "--output", "b.json"]).0,
+        Some(0)
+    );
+    let (status, stdout, _) = files.compare(&["a.json", "b.json"]);
+    assert_eq!(status, Some(0));
+    assert!(
+        stdout.contains("0 better, 0 worse, 2 without a difference"),
+        "{stdout}"
+    );
+    let (_, stdout, _) = files.compare(&["go.txt", "go.txt"]);
+    assert!(
+        stdout.contains(
+            "Amean     Local/op=inc/pattern=hot/variant=a/threads=1-1 ns/op       2.0500 "
+        ),
+        "{stdout}"
+    );
+    for (arguments, sentence) in [
+        (&["bad"][..], "bad: not a result"),
+        (&["nothing"], "cannot read nothing"),
+        (&["a.json", "--output", "/no/such/folder/x"], "cannot write"),
+    ] {
+        let (status, stdout, stderr) = render(arguments);
+        assert_eq!((status, stdout.as_str()), (Some(1), ""), "{stderr}");
+        assert!(
+            stderr.contains(sentence) && stderr.lines().count() == 1,
+            "{stderr}"
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_compared_is_one_sentence() {
     let files = Files::new(&[

@@ -90,6 +90,7 @@ pub mod measure;
 pub mod mock;
 mod os;
 pub mod progress;
+pub mod render;
 pub mod result;
 pub mod runner;
 pub mod save;

@@ -65,10 +65,9 @@ pub(super) fn readers(state: u64) -> u64 {
 /// Whether whoever left, and made the lock what it is, has to wake somebody. Those who wait for a reader to leave are writers;
 /// when a writer leaves, readers may wait, though others are in already.
 pub(super) fn must_wake(state: u64, left: OwnerKind) -> bool {
-    let is_open = if state & HANDOFF != 0 || left == OwnerKind::Reader {
-        is_free(state)
-    } else {
-        state & WRITER == 0
+    let is_open = match left {
+        OwnerKind::Reader => is_free(state),
+        OwnerKind::Writer => state & WRITER == 0,
     };
     let is_woken = state & (WOKEN | HANDOFF) == WOKEN;
     is_waited_for(state) && is_open && !is_woken
