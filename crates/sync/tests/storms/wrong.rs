@@ -1,46 +1,59 @@
 //! Locks that let somebody in beside a writer: the storm has to find them, or it would find nothing.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use countersink_percpu::{Fence, Segment};
 
-use super::Twins;
+use super::{Random, Twins};
 
-const ATTEMPTS: u64 = 200_000;
+const SEED: u64 = 0x3206_0005;
+const WRITES: u64 = 20_000;
 const READERS: usize = 3;
 
-/// Readers and a writer at once, until something torn is seen; whether it was.
+/// Lets others run so often.
+fn wait(turns: u64) {
+    (0..turns).for_each(|_| std::thread::yield_now());
+}
+
+/// Readers beside so many writes, until something torn is seen; whether it was. All wait where others have to come in between for that, now
+/// shorter and now longer, so that it does not depend on luck, nor on threads that take turns in step.
 fn is_torn(read: impl Fn(usize, &dyn Fn()) + Sync, write: impl Fn(&dyn Fn()) + Sync) -> bool {
     let twins = Twins::default();
-    let (torn, left) = (AtomicU64::new(0), AtomicU64::new(ATTEMPTS));
-    let goes_on = || {
-        torn.load(Relaxed) == 0
-            && left
-                .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1))
-                .is_ok()
-    };
+    let (torn, written) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for reader in 0..READERS {
-            let (twins, torn, read, goes_on) = (&twins, &torn, &read, &goes_on);
+            let (twins, torn, written, read) = (&twins, &torn, &written, &read);
             scope.spawn(move || {
-                while goes_on() {
+                let mut random = Random(SEED + reader as u64);
+                while !written.load(Relaxed) {
+                    let turns = random.below(6);
                     read(reader, &|| {
                         let first = twins.get();
-                        // A writer that was let in comes now.
-                        std::thread::yield_now();
+                        wait(turns);
                         if first.is_err() || first != twins.get() {
                             torn.fetch_add(1, Relaxed);
                         }
                     });
+                    std::thread::yield_now();
                 }
             });
         }
-        let (twins, write, goes_on) = (&twins, &write, &goes_on);
+        let (twins, torn, written, write) = (&twins, &torn, &written, &write);
         scope.spawn(move || {
-            while goes_on() {
-                write(&|| twins.add());
+            let mut random = Random(SEED);
+            for _ in 0..WRITES {
+                let turns = random.below(6);
+                write(&|| {
+                    wait(turns);
+                    twins.add();
+                });
+                std::thread::yield_now();
+                if torn.load(Relaxed) > 0 {
+                    break;
+                }
             }
+            written.store(true, Relaxed);
         });
     });
     torn.into_inner() > 0
@@ -80,8 +93,6 @@ impl Parts {
         if is_in {
             body();
             readers.add_release(u64::MAX);
-        } else {
-            std::thread::yield_now();
         }
     }
 
@@ -96,7 +107,6 @@ impl Parts {
         }
         body();
         self.flag.store(0, Release);
-        std::thread::yield_now();
     }
 
     fn is_torn(&self) -> bool {
@@ -128,7 +138,6 @@ fn a_reader_that_does_not_count_itself() {
             writer.store(1, SeqCst);
             body();
             writer.store(0, Release);
-            std::thread::yield_now();
         },
     );
     assert!(found);
