@@ -1,6 +1,6 @@
 //! `countersink compare`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
@@ -227,15 +227,24 @@ fn group(name: &str) -> (&str, u64) {
 
 /// Each value as a multiple of the one at the fewest threads in the same column.
 fn shapes(rows: &[Row]) -> Vec<Row> {
-    let first = |row: &Row, column: usize| {
-        let (name, _) = group(&row.name);
-        let same = rows
-            .iter()
-            .filter(|other| group(&other.name).0 == name && other.unit == row.unit);
-        let with = same
-            .filter_map(|other| Some((group(&other.name).1, other.cells[column]?.moments.mean)));
-        with.min_by_key(|(threads, _)| *threads)
-            .map(|(_, mean)| mean)
+    // By group, unit and column: the fewest threads, and the mean there.
+    let mut first: BTreeMap<(&str, &str, usize), (u64, f64)> = BTreeMap::new();
+    for row in rows {
+        let (name, threads) = group(&row.name);
+        for (column, cell) in row.cells.iter().enumerate() {
+            let Some(cell) = cell else { continue };
+            let mean = cell.moments.mean;
+            let known = first
+                .entry((name, &row.unit, column))
+                .or_insert((threads, mean));
+            if threads < known.0 {
+                *known = (threads, mean);
+            }
+        }
+    }
+    let first = |row: &Row, column| {
+        let key = (group(&row.name).0, row.unit.as_str(), column);
+        first.get(&key).map(|(_, mean)| *mean)
     };
     let shape = |row: &Row| {
         let mut row = row.clone();

@@ -283,13 +283,22 @@ fn conclusions(took: &[[Took; 2]]) -> String {
         let [plain, checked] = took.get(2)?.map(|took| took.reader);
         Some(checked? / plain?)
     };
+    // What missed the cache then may fit it now.
+    let last = caches().iter().map(|cache| cache.bytes).max().unwrap_or(0);
+    let fits = match PROGRAMS[0].bytes() <= last {
+        true => format!(
+            " (but its {} fit the last cache here)",
+            size(PROGRAMS[0].bytes())
+        ),
+        false => String::new(),
+    };
     let holds = |holds: Option<bool>| match holds {
         Some(true) => "holds here",
         Some(false) => "does not hold here",
         None => "cannot be told",
     };
     format!(
-        "  \"the check is free\" where memory misses (at most 5 % more): {}\n  a check doubles the time where memory hits (at least 1.5 times): {}\n  \
+        "  \"the check is free\" where memory misses (at most 5 % more): {}{fits}\n  a check doubles the time where memory hits (at least 1.5 times): {}\n  \
          the reader saves time: {}; but no look ever found a value there, so what it saved is not what the check is for\n  \
          the writer pays for that: {}\n",
         holds(ratio(0).map(|ratio| ratio <= 1.05)),

@@ -50,6 +50,13 @@ pub const PROGRAMS: [Program; 3] = [
 /// What was published for the reader of the last.
 pub const PUBLISHED_READER: [f64; 2] = [8.426_228_173, 7.537_036_819];
 
+impl Program {
+    /// How much memory its loop touches.
+    pub fn bytes(&self) -> usize {
+        self.words * size_of::<u64>()
+    }
+}
+
 /// The seconds that a program took: of its writer and, where there is one, its reader.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Took {

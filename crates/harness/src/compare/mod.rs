@@ -10,6 +10,8 @@
 pub mod read;
 mod rule;
 
+use std::collections::BTreeMap;
+
 use crate::machine::Machine;
 
 pub use rule::Rule;
@@ -148,6 +150,13 @@ pub fn percent(direction: Direction, base: f64, new: f64) -> f64 {
 /// # Errors
 /// See [`CompareError`].
 pub fn compare(base: &Sheet, others: &[Sheet], rule: Rule) -> Result<Vec<Row>, CompareError> {
+    let by_name = |sheet: &Sheet| -> BTreeMap<String, usize> {
+        let names = sheet.series.iter().enumerate();
+        names
+            .map(|(at, series)| (series.name.clone(), at))
+            .collect()
+    };
+    let places: Vec<_> = others.iter().map(by_name).collect();
     let mut rows = Vec::new();
     for series in &base.series {
         let Some(first) = Moments::of(series.direction, &series.values) else {
@@ -158,8 +167,8 @@ pub fn compare(base: &Sheet, others: &[Sheet], rule: Rule) -> Result<Vec<Row>, C
             percent: 0.0,
             star: None,
         })];
-        for other in others {
-            let found = other.series.iter().find(|found| found.name == series.name);
+        for (other, places) in others.iter().zip(&places) {
+            let found = places.get(&series.name).map(|at| &other.series[*at]);
             if let Some(found) = found
                 && found.unit != series.unit
             {
