@@ -8,6 +8,8 @@ mod local;
 mod many;
 mod shape;
 mod tree;
+#[cfg(all(test, loom))]
+mod weak_memory;
 mod words;
 
 pub use batch::BatchCounter;
