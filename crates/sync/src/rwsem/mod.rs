@@ -16,11 +16,15 @@
 //! Readers recurse at their own risk, as with std: one that reads while it reads waits for ever if a writer has asked
 //! for a handoff in between.
 
+mod choice;
+#[doc(hidden)]
+pub mod mutants;
 mod slow;
 mod state;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod try_read;
+mod waiter;
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -36,10 +40,8 @@ use state::{
 };
 use try_read::Outcome;
 
-pub use slow::PATIENCE;
-#[doc(hidden)]
-pub use slow::mutants;
 pub use try_read::{AddFirst, DefaultTryRead, LoadFirst, OwnershipFirst, TryRead};
+pub use waiter::PATIENCE;
 
 #[cfg(not(loom))]
 use core::sync::atomic::AtomicU64;

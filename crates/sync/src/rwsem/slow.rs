@@ -1,115 +1,18 @@
 //! Waiting, waking and handing over.
 
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::time::{Duration, Instant};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::time::Instant;
 
+use super::choice::{Choice, HANDED_OVER};
 use super::state::{
     HANDOFF, READER, WAITERS, WOKEN, WRITER, is_free, is_readable, is_waited_for, is_writable,
     must_wake,
 };
-use super::{RawRwSem, TryRead};
+use super::waiter::{Spin, Waiter};
+use super::{RawRwSem, TryRead, mutants};
 use crate::events::{Event, Events};
 use crate::owner::{Owner, OwnerKind};
-use crate::parking::{
-    FilterOp, ParkResult, ParkToken, UnparkResult, UnparkToken, park, unpark_filter,
-};
-
-/// How long a thread sleeps before it asks that the lock be handed to it.
-pub const PATIENCE: Duration = Duration::from_millis(1);
-
-/// The woken thread has to try again.
-const TRY_AGAIN: UnparkToken = UnparkToken(0);
-/// The woken thread has the lock.
-const HANDED_OVER: UnparkToken = UnparkToken(1);
-
-/// How a thread waits. While it sleeps, those who wake look at it through its address, under the lock of the
-/// queue.
-struct Waiter {
-    kind: OwnerKind,
-    /// Whether it has asked for a handoff.
-    has_asked: bool,
-    /// Whether it was woken to try again, and has not tried yet; `WOKEN` is its to clear.
-    is_woken: bool,
-    deadline: Option<Instant>,
-    patience: Option<Instant>,
-    spin: Spin,
-}
-
-impl Waiter {
-    fn new(kind: OwnerKind, deadline: Option<Instant>) -> Self {
-        Waiter {
-            kind,
-            has_asked: false,
-            is_woken: false,
-            deadline,
-            patience: None,
-            spin: Spin::new(),
-        }
-    }
-
-    /// The flags that go with parking.
-    fn parked(&self, state: u64) -> u64 {
-        let state = if self.is_woken { state & !WOKEN } else { state };
-        let asks = self.has_asked && !mutants::is(mutants::NO_HANDOFF);
-        state | WAITERS | if asks { HANDOFF } else { 0 }
-    }
-
-    /// When to wake up by itself: to give up or to ask.
-    fn wake_up(&mut self) -> Option<Instant> {
-        if self.has_asked || mutants::is(mutants::NO_HANDOFF) {
-            return self.deadline;
-        }
-        let patience = *self
-            .patience
-            .get_or_insert_with(|| Instant::now() + PATIENCE);
-        Some(
-            self.deadline
-                .map_or(patience, |deadline| deadline.min(patience)),
-        )
-    }
-
-    fn is_over(&self) -> bool {
-        self.deadline
-            .is_some_and(|deadline| Instant::now() >= deadline)
-    }
-}
-
-/// Spinning, longer each time, and then letting others run.
-#[cfg_attr(loom, allow(dead_code, reason = "nobody spins there"))]
-struct Spin(u32);
-
-/// Steps that pause, twice as long each.
-#[cfg_attr(loom, allow(dead_code))]
-const PAUSES: u32 = 6;
-/// Steps in all; the others yield.
-#[cfg_attr(loom, allow(dead_code))]
-const STEPS: u32 = 10;
-
-impl Spin {
-    fn new() -> Self {
-        Spin(0)
-    }
-
-    /// One step; `false` if there were enough.
-    #[cfg(not(loom))]
-    fn step(&mut self) -> bool {
-        if self.0 >= STEPS {
-            return false;
-        }
-        if self.0 < PAUSES {
-            (0..1 << self.0).for_each(|_| core::hint::spin_loop());
-        } else {
-            std::thread::yield_now();
-        }
-        self.0 += 1;
-        true
-    }
-
-    #[cfg(loom)]
-    fn step(&mut self) -> bool {
-        false
-    }
-}
+use crate::parking::{ParkResult, ParkToken, UnparkResult, park, unpark_filter};
 
 /// What became of a sleep.
 enum Slept {
@@ -396,140 +299,12 @@ impl<T: TryRead, E: Events, O: Owner> RawRwSem<T, E, O> {
     }
 
     /// Takes the lock for a sleeper, if it is free for it.
-    fn take_for(&self, kind: OwnerKind) -> bool {
+    pub(super) fn take_for(&self, kind: OwnerKind) -> bool {
         let take = |state| match kind {
             OwnerKind::Writer => is_free(state).then_some(state | WRITER),
             OwnerKind::Reader => (state & WRITER == 0).then_some(state + READER),
         };
         // Acquire: the sleeper sees what those did who left, by the wake-up.
         self.state.fetch_update(AcqRel, Acquire, take).is_ok()
-    }
-}
-
-/// Who is woken, as it is found out from the first in the queue on.
-enum Choice {
-    /// Nobody was looked at.
-    Open,
-    /// Nobody: it is not the first one's turn.
-    Nobody,
-    /// Readers, to try again.
-    Readers,
-    /// A writer, to try again.
-    Writer,
-    /// Readers or a writer, with the lock; and whether somebody else has asked for a handoff.
-    HandOver { kind: OwnerKind, others: bool },
-}
-
-impl Choice {
-    fn look_at<T: TryRead, E: Events, O: Owner>(
-        &mut self,
-        waiter: &Waiter,
-        lock: &RawRwSem<T, E, O>,
-    ) -> FilterOp {
-        match self {
-            Choice::Open => {
-                *self = Choice::first(waiter, lock);
-                match self {
-                    Choice::Nobody => FilterOp::Stop,
-                    _ => FilterOp::Unpark,
-                }
-            }
-            Choice::Readers if mutants::is(mutants::ONE_READER) => FilterOp::Stop,
-            Choice::Readers if waiter.kind == OwnerKind::Reader => FilterOp::Unpark,
-            Choice::Readers => FilterOp::Skip,
-            Choice::HandOver {
-                kind: OwnerKind::Reader,
-                ..
-            } if waiter.kind == OwnerKind::Reader => {
-                // The first one keeps writers out.
-                lock.state.fetch_add(READER, Relaxed);
-                FilterOp::Unpark
-            }
-            Choice::HandOver { others, .. } => {
-                *others |= waiter.has_asked;
-                FilterOp::Skip
-            }
-            Choice::Nobody | Choice::Writer => FilterOp::Stop,
-        }
-    }
-
-    fn first<T: TryRead, E: Events, O: Owner>(waiter: &Waiter, lock: &RawRwSem<T, E, O>) -> Choice {
-        let state = lock.state.load(Relaxed);
-        let kind = waiter.kind;
-        if state & HANDOFF != 0 {
-            return if lock.take_for(kind) {
-                Choice::HandOver {
-                    kind,
-                    others: false,
-                }
-            } else {
-                Choice::Nobody
-            };
-        }
-        let has_turn = match kind {
-            OwnerKind::Reader => state & WRITER == 0,
-            OwnerKind::Writer => is_free(state),
-        };
-        match kind {
-            _ if !has_turn || state & WOKEN != 0 => Choice::Nobody,
-            OwnerKind::Reader => Choice::Readers,
-            OwnerKind::Writer => Choice::Writer,
-        }
-    }
-
-    /// Says in the word what is so now, with the queue still locked.
-    fn end<T: TryRead, E: Events, O: Owner>(
-        &self,
-        result: &UnparkResult,
-        lock: &RawRwSem<T, E, O>,
-    ) -> UnparkToken {
-        let (clear, set, token) = match self {
-            Choice::Open => (WAITERS | HANDOFF, 0, TRY_AGAIN),
-            Choice::Nobody => return TRY_AGAIN,
-            Choice::Readers | Choice::Writer => (0, WOKEN, TRY_AGAIN),
-            Choice::HandOver { others: true, .. } => (0, 0, HANDED_OVER),
-            Choice::HandOver { others: false, .. } => (HANDOFF, 0, HANDED_OVER),
-        };
-        let empty = if result.have_more_threads {
-            0
-        } else {
-            WAITERS | HANDOFF
-        };
-        let change = |state| Some((state | set) & !(clear | empty));
-        // Release: those who come in now came after this.
-        let _ = lock.state.fetch_update(Release, Relaxed, change);
-        token
-    }
-}
-
-/// Faults on demand, for tests: the lock without some of its parts.
-#[doc(hidden)]
-pub mod mutants {
-    /// Nobody asks for a handoff.
-    pub const NO_HANDOFF: u32 = 1;
-    /// Who leaves wakes nobody.
-    pub const NO_WAKE: u32 = 2;
-
-    /// Of readers that wait, one is woken.
-    pub const ONE_READER: u32 = 3;
-
-    #[cfg(any(test, loom))]
-    static PRESENT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-
-    /// Makes a fault present.
-    #[cfg(any(test, loom))]
-    pub fn set(mutant: u32) {
-        PRESENT.store(mutant, std::sync::atomic::Ordering::SeqCst);
-    }
-
-    #[cfg(any(test, loom))]
-    pub(crate) fn is(mutant: u32) -> bool {
-        PRESENT.load(std::sync::atomic::Ordering::SeqCst) == mutant
-    }
-
-    #[cfg(not(any(test, loom)))]
-    #[inline(always)]
-    pub(crate) fn is(_: u32) -> bool {
-        false
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
-use super::slow::mutants;
 use super::state::HANDOFF;
 use super::*;
 
