@@ -246,7 +246,10 @@ fn one_counter_takes_little() {
     let outcome = Child::new("limits::resident").run();
     let parts = ["anonymous", "file", "shared"].map(|key| outcome.number(key));
     println!("one counter: {parts:?} KiB of anonymous, program and shared memory");
-    assert!(parts.iter().sum::<u64>() <= 256, "{parts:?}");
+    let [anonymous, file, shared] = parts;
+    assert!(anonymous + shared <= 128, "{parts:?}");
+    // The program's own pages, of which the kernel maps 64 KiB for each that is touched, wherever the linker put them.
+    assert!(file <= 512, "{parts:?}");
 }
 
 /// Not a case, but a base to compare with.

@@ -17,8 +17,9 @@
 //! Where the process has no sections, or the kernel no such fence, all of it is an [`RwSem`](crate::RwSem); [`availability`]
 //! says so, and `countersink doctor` says why.
 //!
-//! - The words lie in private memory: a forked child has a copy, in which the readers that it forked beside stay for ever, as
-//!   with every lock.
+//! - The words lie in private memory: a forked child has a copy, in which readers and writers of other threads stay for ever, as
+//!   with every lock. New locks it can make and use; where it was forked while another thread took or gave back words, they are
+//!   [`RwSem`](crate::RwSem)s.
 //! - **Readers do not recurse**: one that reads while it reads waits for ever if a writer came in between, as std's may.
 //! - Taking the lock for the first time allocates, and may register the process for the fence, which takes milliseconds once there are
 //!   threads: [`availability`] does that at a time of your choice.
@@ -30,7 +31,6 @@ mod words;
 use core::fmt;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Release, SeqCst};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use countersink_percpu::{BlockCell, Fence, FenceError, Slot};
@@ -51,9 +51,10 @@ pub fn availability() -> Result<(), FenceError> {
     fence().map(|_| ())
 }
 
+/// Registered each time, which costs a system call more once it was: a cell that is filled once would be locked for ever in a
+/// child that was forked meanwhile.
 fn fence() -> Result<Fence, FenceError> {
-    static FENCE: OnceLock<Result<Fence, FenceError>> = OnceLock::new();
-    *FENCE.get_or_init(Fence::new)
+    Fence::new()
 }
 
 /// How readers are counted.

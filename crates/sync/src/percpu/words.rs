@@ -1,6 +1,6 @@
 //! Words for locks: private memory in lanes, never a region, or two processes would share a lock after a fork.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use countersink_percpu::{Segment, Slots, WORDS};
 
@@ -17,9 +17,24 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
     free: Vec::new(),
 });
 
-/// A word whose lanes add up to 0; `None` for want of memory.
+/// How often the pool is tried for. Who has it needs microseconds, but in a child that was forked meanwhile nobody has it, and it
+/// stays locked.
+const TRIES: u32 = 1000;
+
+fn pool() -> Option<MutexGuard<'static, Pool>> {
+    for _ in 0..TRIES {
+        match POOL.try_lock() {
+            Ok(pool) => return Some(pool),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    }
+    None
+}
+
+/// A word whose lanes add up to 0; `None` for want of memory, or of the pool.
 pub(super) fn claim() -> Option<Slots<'static>> {
-    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pool = pool()?;
     if let Some(words) = pool.free.pop() {
         return Some(words);
     }
@@ -36,8 +51,7 @@ pub(super) fn claim() -> Option<Slots<'static>> {
 /// Gives a word back; for ever, if a guard was leaked and it does not add up to 0.
 pub(super) fn release(words: Slots<'static>) {
     let is_zero = words.get(0).is_some_and(|word| word.sum() == 0);
-    if is_zero {
-        let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if is_zero && let Some(mut pool) = pool() {
         pool.free.push(words);
     }
 }

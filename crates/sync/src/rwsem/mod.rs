@@ -13,6 +13,9 @@
 //!   scheduled) a waiter waits for those who hold the lock, or come in before it has asked, and for one turn of each that was in
 //!   the queue before it.
 //!
+//! After a fork the child has a copy, in which others than the thread that forked hold and wait for ever; and parking_lot_core's queues may be
+//! locked there if another thread was just going to sleep or waking somebody. A lock that nobody waited for works.
+//!
 //! Readers recurse at their own risk, as with std: one that reads while it reads waits for ever if a writer has asked
 //! for a handoff in between.
 
@@ -179,7 +182,7 @@ unsafe impl<T: TryRead, E: Events, O: Owner> RawRwLock for RawRwSem<T, E, O> {
     #[inline]
     fn lock_shared(&self) {
         if let Err(found) = self.enter() {
-            self.wait_to_read(found, None);
+            self.wait_to_read(Some(found), None);
         }
     }
 
@@ -195,7 +198,7 @@ unsafe impl<T: TryRead, E: Events, O: Owner> RawRwLock for RawRwSem<T, E, O> {
                 self.note_reader(attempt.found);
                 true
             }
-            Outcome::Refused => self.leave_refused(),
+            Outcome::Refused => self.leave_refused(attempt.found),
             Outcome::Out => {
                 E::count(Event::RtrylockFail);
                 false
@@ -295,17 +298,11 @@ unsafe impl<T: TryRead, E: Events, O: Owner> RawRwLockTimed for RawRwSem<T, E, O
 
     /// A time too far away to be told is never reached.
     fn try_lock_shared_for(&self, timeout: Duration) -> bool {
-        match self.enter() {
-            Ok(()) => true,
-            Err(found) => self.wait_to_read(found, Instant::now().checked_add(timeout)),
-        }
+        self.enter_in_turn(|| Instant::now().checked_add(timeout))
     }
 
     fn try_lock_shared_until(&self, timeout: Instant) -> bool {
-        match self.enter() {
-            Ok(()) => true,
-            Err(found) => self.wait_to_read(found, Some(timeout)),
-        }
+        self.enter_in_turn(|| Some(timeout))
     }
 
     fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
@@ -319,12 +316,30 @@ unsafe impl<T: TryRead, E: Events, O: Owner> RawRwLockTimed for RawRwSem<T, E, O
 
 impl<T: TryRead, E: Events, O: Owner> RawRwSem<T, E, O> {
     /// A reader leaves that only tried, and was counted for a moment.
+    ///
+    /// In that moment nobody can be handed the lock. Of many that try again and again some may always be in it, if they are
+    /// preempted there, so while the lock is to be handed over they let others run.
     #[cold]
     #[inline(never)]
-    fn leave_refused(&self) -> bool {
+    fn leave_refused(&self, found: u64) -> bool {
         self.leave();
+        if found & HANDOFF != 0 {
+            std::thread::yield_now();
+        }
         E::count(Event::RtrylockFail);
         false
+    }
+
+    /// Reads with a deadline. Looks first whether the lock is to be handed over, since short attempts again and again are as
+    /// [`leave_refused`](Self::leave_refused) says.
+    fn enter_in_turn(&self, deadline: impl FnOnce() -> Option<Instant>) -> bool {
+        if self.state.load(Relaxed) & HANDOFF != 0 {
+            return self.wait_to_read(None, deadline());
+        }
+        match self.enter() {
+            Ok(()) => true,
+            Err(found) => self.wait_to_read(Some(found), deadline()),
+        }
     }
 
     /// Takes a lock that nobody holds though others sleep: those were not woken yet, or have not tried yet.

@@ -27,11 +27,11 @@ impl<T: TryRead, E: Events, O: Owner> RawRwSem<T, E, O> {
         core::ptr::from_ref(self).addr()
     }
 
-    /// Waits as a reader that is counted and was not let in, by what it found; whether it is in then.
+    /// Waits as a reader that was not let in, and whether it is in then. What it found when it was counted, if it was.
     #[cold]
-    pub(super) fn wait_to_read(&self, found: u64, deadline: Option<Instant>) -> bool {
+    pub(super) fn wait_to_read(&self, found: Option<u64>, deadline: Option<Instant>) -> bool {
         let mut waiter = Waiter::new(OwnerKind::Reader, deadline);
-        let mut is_counted = self.may_stay(found);
+        let mut is_counted = found.is_some_and(|found| self.may_stay(found));
         loop {
             if self.spin_to_read(&mut waiter, &mut is_counted) {
                 break;
@@ -195,7 +195,7 @@ impl<T: TryRead, E: Events, O: Owner> RawRwSem<T, E, O> {
         let wake_up = waiter.wake_up();
         let kind = waiter.kind;
         let sleeping: &Waiter = waiter;
-        let token = ParkToken(core::ptr::from_ref(sleeping).addr());
+        let token = ParkToken(core::ptr::from_ref(sleeping).expose_provenance());
         let validate = || validate(sleeping);
         let count = || {
             E::count(match kind {

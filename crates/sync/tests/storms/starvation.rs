@@ -69,4 +69,39 @@ fn a_reader_gets_in_among_writers<L: Lock>() {
     assert_eq!(lock.read().get(), Ok(writes.load(SeqCst)));
 }
 
-with_every_lock!(a_writer_gets_in_among_readers a_reader_gets_in_among_writers);
+/// Threads that try to read again and again, many for each CPU and without a pause, so that some are always preempted in the
+/// middle. They give up after so many attempts, and the writer had better not.
+fn a_writer_gets_in_among_attempts<L: Lock>() {
+    const POLLERS: u64 = 24;
+    // Those that are refused at once take a nanosecond, and in each turn of the scheduler there are tens of millions.
+    const ATTEMPTS: u64 = 10_000_000_000;
+    const WRITES: u64 = 3;
+    let lock = Locked::<L>::new(Twins::default());
+    let (stop, attempts) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..POLLERS {
+            let (lock, stop, attempts) = (&lock, &stop, &attempts);
+            scope.spawn(move || {
+                while !stop.load(SeqCst) && attempts.load(SeqCst) < ATTEMPTS {
+                    for _ in 0..1_000 {
+                        if let Some(twins) = lock.try_read() {
+                            twins.get().expect("equal");
+                        }
+                    }
+                    attempts.fetch_add(1_000, SeqCst);
+                }
+            });
+        }
+        for _ in 0..WRITES {
+            lock.write().add();
+        }
+        stop.store(true, SeqCst);
+    });
+    let attempts = attempts.into_inner();
+    println!("{WRITES} writes among {attempts} attempts");
+    assert!(attempts < ATTEMPTS, "a writer starved");
+}
+
+with_every_lock!(
+    a_writer_gets_in_among_readers a_reader_gets_in_among_writers a_writer_gets_in_among_attempts
+);

@@ -116,3 +116,79 @@ fn leave_nobody_asleep<L: Lock>() {
 }
 
 with_every_lock!(leave_nobody_asleep);
+
+/// Waits until something is so, letting others run.
+fn wait_until(condition: impl Fn() -> bool) {
+    while !condition() {
+        std::thread::yield_now();
+    }
+}
+
+countersink_sync::lock_events! {
+    /// Of the locks below, whose sleepers are counted.
+    WATCHED: Watched = "watched_lock"
+}
+type WatchedLock = super::RawRwSem<super::AddFirst, Watched>;
+
+/// A writer asks for the lock and gives up, with readers asleep behind it: they come in beside the reader that has it, though that
+/// stays.
+#[test]
+fn a_writer_that_gives_up_lets_readers_in() {
+    readers_come_in_beside_a_reader(|lock, came_in| {
+        let first = lock.read();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| lock.try_write_for(Duration::from_millis(30)).is_none());
+            wait_until(|| WATCHED.handoff.sum() > 0);
+            let readers = came_in(scope);
+            assert!(writer.join().expect("no panic"), "a reader is in");
+            wait_until(readers);
+        });
+        drop(first);
+    });
+}
+
+/// A writer that becomes a reader lets sleeping readers in, also those that have asked for the lock.
+#[test]
+fn a_writer_that_becomes_a_reader_lets_readers_in() {
+    readers_come_in_beside_a_reader(|lock, came_in| {
+        let writer = lock.write();
+        std::thread::scope(|scope| {
+            let asked = WATCHED.handoff.sum();
+            let readers = came_in(scope);
+            wait_until(|| WATCHED.handoff.sum() >= asked + 2);
+            let first = countersink_sync::lock_api::RwLockWriteGuard::downgrade(writer);
+            wait_until(readers);
+            drop(first);
+        });
+    });
+}
+
+type Scope<'scope, 'env> = &'scope std::thread::Scope<'scope, 'env>;
+
+/// Runs a scene, and gives it two readers: started by a call, which tells whether they are in. They never are if they wait for the reader
+/// that is in, who waits for them.
+fn readers_come_in_beside_a_reader(
+    scene: impl for<'a> Fn(
+        &'a Locked<WatchedLock>,
+        &dyn for<'scope, 'env> Fn(Scope<'scope, 'env>) -> Box<dyn Fn() -> bool + 'a>,
+    ),
+) {
+    // Both scenes count the same events.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = ALONE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let lock: &'static Locked<WatchedLock> = Box::leak(Box::new(Locked::new(Twins::default())));
+    scene(lock, &|scope| {
+        static IN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        IN.store(0, SeqCst);
+        for _ in 0..2 {
+            scope.spawn(move || {
+                lock.read().get().expect("equal");
+                IN.fetch_add(1, SeqCst);
+            });
+        }
+        Box::new(|| IN.load(SeqCst) == 2)
+    });
+    assert!(!lock.is_locked());
+}
