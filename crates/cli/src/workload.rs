@@ -9,10 +9,10 @@ use clap::{Args, ValueEnum};
 use countersink_experiments::workload::{Bump, MOST_TASKS, Mode, Plan, Sample, Workload};
 use countersink_harness::cpus::Topology;
 use countersink_harness::machine::Machine;
-use countersink_harness::result::{ExperimentResult, ModeName, PointResult, Results, UNIT};
+use countersink_harness::result::{ExperimentResult, PointResult, Results};
 use countersink_harness::save;
 use countersink_harness::schedule::SAMPLES_PER_ROUND;
-use countersink_harness::stats::{Ratio, Summary, median};
+use countersink_harness::stats::{Ratio, median};
 
 use crate::output::print;
 use crate::table::table;
@@ -433,30 +433,21 @@ fn results(machine: Machine, workload: Workload, measured: &[Measured]) -> Resul
     let points = measured.iter().filter_map(|measured| {
         let samples = measured.nanoseconds();
         let fairness: Vec<f64> = measured.samples.iter().map(Measured::fairness).collect();
+        let key = (workload.name(), measured.mode.name(), measured.tasks);
+        let place = Topology::detect().place(measured.tasks);
         Some(PointResult {
-            variant: measured.way.bump().name().to_owned(),
-            op: workload.name().to_owned(),
-            pattern: measured.mode.name().to_owned(),
-            threads: measured.tasks,
-            unit: UNIT.to_owned(),
-            mode: ModeName::Timed,
-            iterations: None,
             pinned: measured.samples.iter().all(|sample| sample.pinned),
             oversubscribed: measured.samples.iter().any(|sample| sample.oversubscribed),
-            shared_cores: Topology::detect().place(measured.tasks).shared_cores,
-            cpus: Topology::detect().place(measured.tasks).cpus,
-            wall: Summary::of(&samples)?,
-            thread: None,
+            shared_cores: place.shared_cores,
+            cpus: place.cpus,
             fairness: median(&fairness)?,
-            samples,
-            thread_samples: Vec::new(),
             fairness_samples: fairness,
+            ..PointResult::of(measured.way.bump().name(), key, samples)?
         })
     });
-    results.experiments.push(ExperimentResult {
-        name: "workload".to_owned(),
-        points: points.collect(),
-    });
+    let mut experiment = ExperimentResult::new("workload");
+    experiment.points.extend(points);
+    results.experiments.push(experiment);
     results
 }
 

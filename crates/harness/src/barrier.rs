@@ -1,7 +1,7 @@
 //! The start barrier of one sample.
 //!
-//! Threads wait for each other by spinning, so that they start together, at two stages: when they
-//! are warm, and when they are about to be timed. The thread that coordinates them sleeps
+//! Threads wait for each other by spinning, so that they start together, at three stages: when they
+//! are warm, when they know the batch size, and when they are about to be timed. The thread that coordinates them sleeps
 //! meanwhile, and so takes no CPU from them. A thread that panics aborts the barrier, so that the others
 //! do not wait for it.
 
@@ -24,7 +24,7 @@ pub(crate) struct Barrier {
     /// Only read while threads are timed.
     stop: Flag,
     aborted: AtomicBool,
-    /// Arrivals, over both stages.
+    /// Arrivals, over all stages.
     arrived: AtomicUsize,
     /// Stages that all threads have arrived at.
     released: AtomicUsize,
@@ -48,7 +48,7 @@ impl Barrier {
         }
     }
 
-    /// Waits until all threads are at the stage, 1 or 2. To be called for 1 and then for 2.
+    /// Waits until all threads are at the stage. To be called for 1, then for 2, and so on.
     pub(crate) fn wait(&self, stage: usize) -> Result<(), Aborted> {
         // AcqRel: the last thread to arrive has seen what the others did before they arrived.
         let arrived = self.arrived.fetch_add(1, Ordering::AcqRel) + 1;

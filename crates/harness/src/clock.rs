@@ -16,6 +16,19 @@ pub trait Clock: Sync {
     fn sleep(&self, length: Duration);
 }
 
+/// The smallest step that a clock was seen to make, in ns: a time is known to about twice that.
+pub fn resolution_ns(clock: &dyn Clock) -> u64 {
+    const READINGS: usize = 1000;
+    let mut last = clock.now_ns();
+    let steps = (0..READINGS).map(|_| {
+        let before = last;
+        last = clock.now_ns();
+        last.saturating_sub(before)
+    });
+    // A clock that stands still for so long makes steps that nobody waits for.
+    steps.filter(|step| *step > 0).min().unwrap_or(1_000_000)
+}
+
 /// The system's clocks: `CLOCK_MONOTONIC` and `CLOCK_THREAD_CPUTIME_ID` on Linux. Elsewhere
 /// there is no thread CPU time.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +111,13 @@ mod tests {
         if let (Some(a), Some(b)) = (clock.thread_cpu_ns(), clock.thread_cpu_ns()) {
             assert!(a <= b);
         }
+    }
+
+    #[test]
+    fn the_resolution_is_the_smallest_step() {
+        assert_eq!(resolution_ns(&MockClock::new(40)), 40);
+        assert_eq!(resolution_ns(&MockClock::new(0)), 1_000_000);
+        assert!(resolution_ns(&RealClock::new()) > 0);
     }
 
     #[test]

@@ -96,5 +96,7 @@ pub mod runner;
 pub mod save;
 pub mod schedule;
 pub mod stats;
+pub mod surroundings;
 pub mod threads;
 pub mod variant;
+pub mod verdict;

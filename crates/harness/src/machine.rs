@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::{self, RealClock};
 use crate::cpus::{Topology, format_cpu_list};
 use crate::os;
 
@@ -45,6 +47,9 @@ pub struct Machine {
     pub transparent_hugepages: Option<String>,
     /// Bytes in a page.
     pub page_size: Option<usize>,
+    /// The smallest step of the clock that times samples, in ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_step_ns: Option<u64>,
     /// What experiments add; for example the mechanism that counters used.
     pub conditions: BTreeMap<String, String>,
 }
@@ -80,6 +85,7 @@ impl Machine {
             threads_per_core: topology.threads_per_core(),
             hypervisor: from_files.hypervisor.or_else(hypervisor),
             page_size: os::page_size(),
+            clock_step_ns: Some(clock::resolution_ns(&RealClock::new())),
             ..from_files
         }
     }
@@ -103,6 +109,13 @@ impl Machine {
             ..Machine::default()
         }
     }
+}
+
+/// Whether this may be a virtual machine: everything but a CPU that says that there is no hypervisor.
+pub(crate) fn is_virtual() -> bool {
+    // Asking the CPU means asking the hypervisor, if there is one.
+    static IS_VIRTUAL: OnceLock<bool> = OnceLock::new();
+    *IS_VIRTUAL.get_or_init(|| hypervisor().as_deref() != Some("none"))
 }
 
 /// The file's text without surrounding space; `None` if unreadable or empty.

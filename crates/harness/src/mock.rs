@@ -2,6 +2,7 @@
 //! measuring seam can be tested to the last digit.
 
 use crate::runner::{RunError, Runner, Sample, Target, ThreadSample};
+use crate::surroundings::Met;
 use crate::variant::Variant;
 
 /// What a script is asked for.
@@ -73,11 +74,13 @@ pub fn even_sample(threads: usize, ops: u64, elapsed_ns: u64) -> Sample {
         elapsed_ns,
         cpu_ns: Some(elapsed_ns),
         cpu: Some(cpu),
+        met: Met::default(),
     };
     Sample {
         elapsed_ns,
         threads: (0..threads).map(thread).collect(),
         oversubscribed: false,
         shared_cores: Some(false),
+        steal_ns: None,
     }
 }

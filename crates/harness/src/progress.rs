@@ -5,6 +5,11 @@ pub trait Progress {
     /// A point begins, after `done` of the experiment's `total` points. Called once more at the
     /// end, with `done == total` and an empty name.
     fn at(&mut self, done: usize, total: usize, point: &str);
+
+    /// Whether to end the run: asked before each sample. What was finished is kept.
+    fn is_stopped(&mut self) -> bool {
+        false
+    }
 }
 
 /// Displays nothing.

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 use crate::save::{SaveError, save};
-use crate::schedule::SAMPLES_PER_ROUND;
-use crate::stats::{Ratio, Summary};
+use crate::schedule::{Plan, SAMPLES_PER_ROUND};
+use crate::stats::{self, Ratio, Summary};
+use crate::surroundings::Surroundings;
 
 /// The name of the form.
 pub const SCHEMA: &str = "countersink-results/1";
@@ -33,8 +34,53 @@ pub struct Results {
 pub struct ExperimentResult {
     /// The experiment's name.
     pub name: String,
+    /// How much was measured at each point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Planned>,
+    /// Whether the run was ended before all points were measured.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub partial: bool,
     /// One entry for each variant of each point.
     pub points: Vec<PointResult>,
+    /// Variants against themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub noise: Vec<Noise>,
+}
+
+/// How much was to be measured at each point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The length of timed samples.
+    pub sample_ns: u64,
+    /// Rounds of two samples each.
+    pub rounds: usize,
+}
+
+impl From<&Plan> for Planned {
+    fn from(plan: &Plan) -> Planned {
+        Planned {
+            sample_ns: u64::try_from(plan.sample().as_nanos()).unwrap_or(u64::MAX),
+            rounds: plan.rounds(),
+        }
+    }
+}
+
+/// A variant measured once more in each round of its point, as if it were another one: how far it is from itself is noise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// The variant's name.
+    pub variant: String,
+    /// The operation.
+    pub op: String,
+    /// How memory was walked.
+    pub pattern: String,
+    /// How many threads.
+    pub threads: usize,
+    /// How many processes the samples are of, in order, with equally many each.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub processes: usize,
+    /// Its samples, two for each round, as those of the point.
+    pub samples: Vec<f64>,
 }
 
 /// What was measured of one variant at one point.
@@ -85,6 +131,32 @@ pub struct PointResult {
     /// Fairness of each sample.
     #[serde(default)]
     pub fairness_samples: Vec<f64>,
+    /// How many processes the samples are of, in order, with equally many each.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub processes: usize,
+    /// How many samples were disturbed and taken again; they are not among these.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated: usize,
+    /// What else happened during each sample; empty where nobody looked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub surroundings: Vec<Surroundings>,
+}
+
+fn one() -> usize {
+    1
+}
+
+// serde passes references.
+fn is_one(value: &usize) -> bool {
+    *value == 1
+}
+
+fn is_zero(value: &usize) -> bool {
+    *value == 0
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// How samples were taken.
@@ -159,11 +231,147 @@ impl Results {
     }
 }
 
+/// A point of which more than one in so many samples was disturbed is not sound.
+const SAMPLES_PER_DISTURBED: usize = 4;
+
 impl PointResult {
-    /// This variant's wall time ÷ the other one's, paired by round. Only for two variants of one
-    /// point of one run: others share no rounds. `None` as for [`Ratio::paired`].
+    /// A point of these samples, timed, of which no more is known. `None` as for [`Summary::of`].
+    pub fn of(
+        variant: &str,
+        (op, pattern, threads): (&str, &str, usize),
+        samples: Vec<f64>,
+    ) -> Option<PointResult> {
+        Some(PointResult {
+            variant: variant.to_owned(),
+            op: op.to_owned(),
+            pattern: pattern.to_owned(),
+            threads,
+            unit: UNIT.to_owned(),
+            mode: ModeName::Timed,
+            iterations: None,
+            pinned: false,
+            oversubscribed: false,
+            shared_cores: None,
+            cpus: Vec::new(),
+            wall: Summary::of(&samples)?,
+            thread: None,
+            fairness: 1.0,
+            fairness_samples: vec![1.0; samples.len()],
+            samples,
+            thread_samples: Vec::new(),
+            processes: 1,
+            repeated: 0,
+            surroundings: Vec::new(),
+        })
+    }
+
+    /// This variant's wall time ÷ the other one's, paired by round, or by process if there are several. Only for two variants of
+    /// one point of one run: others share no rounds. `None` as for [`Ratio::paired`].
     pub fn ratio_to(&self, other: &PointResult) -> Option<Ratio> {
-        Ratio::paired(&self.samples, &other.samples, SAMPLES_PER_ROUND)
+        if self.processes != other.processes {
+            return None;
+        }
+        paired(&self.samples, &other.samples, self.processes)
+    }
+
+    /// Whether both are of the same variant, operation, pattern and number of threads.
+    pub fn is_same_as(&self, other: &PointResult) -> bool {
+        self.variant == other.variant && self.shares_point_with(other)
+    }
+
+    /// Whether both were measured side by side.
+    pub fn shares_point_with(&self, other: &PointResult) -> bool {
+        self.op == other.op
+            && self.pattern == other.pattern
+            && self.threads == other.threads
+            && self.mode == other.mode
+    }
+
+    /// How many samples were disturbed and are here all the same, as too many had been taken again.
+    pub fn disturbed(&self) -> usize {
+        let is_disturbed = |found: &&Surroundings| !found.disturbed.is_empty();
+        self.surroundings.iter().filter(is_disturbed).count()
+    }
+
+    /// Whether there are enough good samples: at most a quarter was disturbed.
+    pub fn is_sound(&self) -> bool {
+        self.disturbed() * SAMPLES_PER_DISTURBED <= self.samples.len()
+    }
+
+    /// Adds the samples of another process. What of it is not the same stays away: `false`.
+    pub fn add_process(&mut self, other: &PointResult) -> bool {
+        if !self.is_same_as(other) || self.samples.len() != other.samples.len() * self.processes {
+            return false;
+        }
+        self.samples.extend(&other.samples);
+        self.thread_samples.extend(&other.thread_samples);
+        self.fairness_samples.extend(&other.fairness_samples);
+        self.surroundings.extend_from_slice(&other.surroundings);
+        self.repeated += other.repeated;
+        self.processes += 1;
+        self.pinned &= other.pinned;
+        if let Some(wall) = Summary::of_groups(&self.samples, self.processes) {
+            self.wall = wall;
+        }
+        self.thread = Summary::of_groups(&self.thread_samples, self.processes);
+        self.fairness = stats::median(&self.fairness_samples).unwrap_or(0.0);
+        true
+    }
+}
+
+/// Compares by round, or by process: samples of one process share its memory's layout, so they are no evidence of their own.
+fn paired(one: &[f64], other: &[f64], processes: usize) -> Option<Ratio> {
+    let per_group = match processes {
+        0 | 1 => SAMPLES_PER_ROUND,
+        processes => one.len().checked_div(processes)?,
+    };
+    Ratio::paired(one, other, per_group)
+}
+
+/// The share of comparisons of a variant with itself that stay within the noise floor.
+const WITHIN_FLOOR: f64 = 0.95;
+/// With fewer comparisons at a number of threads, those at all numbers are taken.
+const FEWEST_COMPARISONS: usize = 5;
+
+impl ExperimentResult {
+    /// Nothing measured yet.
+    pub fn new(name: &str) -> ExperimentResult {
+        ExperimentResult {
+            name: name.to_owned(),
+            plan: None,
+            partial: false,
+            points: Vec::new(),
+            noise: Vec::new(),
+        }
+    }
+
+    /// How far a variant is from itself with so many threads: 0.02 says that of a hundred comparisons of a variant with itself
+    /// 95 are at most 2 % off. `None` if none was compared with itself.
+    pub fn noise_floor(&self, threads: usize) -> Option<f64> {
+        let off = |noise: &Noise| {
+            let is_its = |point: &&PointResult| {
+                point.variant == noise.variant
+                    && point.op == noise.op
+                    && point.pattern == noise.pattern
+                    && point.threads == noise.threads
+            };
+            let point = self.points.iter().find(is_its)?;
+            let ratio = paired(&noise.samples, &point.samples, noise.processes)?;
+            Some((noise.threads, ratio.of_medians.ln().abs()))
+        };
+        let all: Vec<(usize, f64)> = self.noise.iter().filter_map(off).collect();
+        let values = |threads: Option<usize>| {
+            let is_wanted = |(at, _): &&(usize, f64)| threads.is_none_or(|threads| *at == threads);
+            let wanted = all.iter().filter(is_wanted);
+            wanted.map(|(_, off)| *off).collect::<Vec<f64>>()
+        };
+        let mut offs = values(Some(threads));
+        if offs.len() < FEWEST_COMPARISONS {
+            offs = values(None);
+        }
+        offs.sort_by(f64::total_cmp);
+        let rank = (WITHIN_FLOOR * offs.len() as f64).ceil() as usize;
+        Some(offs.get(rank.checked_sub(1)?)?.exp_m1())
     }
 }
 
@@ -174,29 +382,15 @@ mod tests {
 
     fn results(samples: Vec<f64>) -> Results {
         let mut results = Results::new(Machine::default());
-        let wall = Summary::of(&samples).expect("a summary");
-        results.experiments.push(ExperimentResult {
-            name: "local".to_owned(),
-            points: vec![PointResult {
-                variant: "percpu".to_owned(),
-                op: "inc".to_owned(),
-                pattern: "strided".to_owned(),
-                threads: 1,
-                unit: UNIT.to_owned(),
-                mode: ModeName::Timed,
-                iterations: None,
-                pinned: true,
-                oversubscribed: false,
-                shared_cores: Some(false),
-                cpus: vec![0],
-                wall,
-                thread: None,
-                fairness: 1.0,
-                thread_samples: Vec::new(),
-                fairness_samples: vec![1.0; samples.len()],
-                samples,
-            }],
+        let point = PointResult::of("percpu", ("inc", "strided", 1), samples).expect("a summary");
+        let mut experiment = ExperimentResult::new("local");
+        experiment.points.push(PointResult {
+            pinned: true,
+            shared_cores: Some(false),
+            cpus: vec![0],
+            ..point
         });
+        results.experiments.push(experiment);
         results
     }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::surroundings::Met;
 use crate::variant::Variant;
 
 /// When a sample ends.
@@ -26,10 +27,15 @@ pub trait Runner {
         threads: usize,
         target: Target,
     ) -> Result<Sample, RunError>;
+
+    /// The smallest step of its clock, in ns; 0 if time is invented.
+    fn resolution_ns(&self) -> u64 {
+        0
+    }
 }
 
 /// What one sample gave, before any arithmetic.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// From the start of the first thread to the end of the last one, as measured.
     pub elapsed_ns: u64,
@@ -39,10 +45,12 @@ pub struct Sample {
     pub oversubscribed: bool,
     /// Whether threads ran on SMT siblings of one core; `None`: unknown.
     pub shared_cores: Option<bool>,
+    /// What the hypervisor took of the sample's CPUs meanwhile; `None`: unknown.
+    pub steal_ns: Option<u64>,
 }
 
 /// One thread's part in a sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ThreadSample {
     /// Operations done while being timed.
     pub ops: u64,
@@ -56,6 +64,8 @@ pub struct ThreadSample {
     pub cpu_ns: Option<u64>,
     /// The CPU that the thread was pinned to; `None` if it was not pinned.
     pub cpu: Option<usize>,
+    /// What it met meanwhile.
+    pub met: Met,
 }
 
 /// Why there is no sample.
@@ -138,6 +148,7 @@ mod tests {
             threads,
             oversubscribed: false,
             shared_cores: None,
+            steal_ns: None,
         }
     }
 

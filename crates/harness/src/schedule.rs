@@ -14,8 +14,11 @@ pub const SAMPLES_PER_ROUND: usize = 2;
 /// interval of a ratio needs 6 rounds.
 pub const MIN_ROUNDS: usize = 3;
 
+/// Of so many samples of a variant at a point, one may be taken again because it was disturbed.
+pub const SAMPLES_PER_REPEAT: usize = 4;
+
 /// How much to measure at each point: `sample` × 2 × (`rounds` + 1) for each variant, the warm-up
-/// round included.
+/// round included, and at most a quarter more for samples that were disturbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     sample: Duration,
@@ -67,6 +70,11 @@ impl Plan {
     /// How long a timed sample is.
     pub fn sample(&self) -> Duration {
         self.sample
+    }
+
+    /// How many disturbed samples of a variant are taken again at most; then they are kept, and marked.
+    pub fn repeats(&self) -> usize {
+        (self.rounds * SAMPLES_PER_ROUND).div_ceil(SAMPLES_PER_REPEAT)
     }
 
     /// How many rounds count.

@@ -11,7 +11,7 @@
 //! Nothing here panics. What has no answer (no values, values that are not finite) is `None`.
 
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{Binomial, DiscreteCDF};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 use statrs::statistics::Statistics;
 
 /// A set of values in brief, in the values' unit.
@@ -54,6 +54,20 @@ impl Summary {
     }
 }
 
+impl Summary {
+    /// Sums up values that come in so many groups of equal size, such as one for each process. The interval is that of the groups'
+    /// medians, since values of one group are not independent; with fewer than 6 groups, of all values.
+    pub fn of_groups(values: &[f64], groups: usize) -> Option<Summary> {
+        let mut summary = Summary::of(values)?;
+        if groups > 1 && values.len().is_multiple_of(groups) {
+            let medians = values.chunks(values.len() / groups).map(median);
+            let medians: Vec<f64> = medians.collect::<Option<_>>()?;
+            summary.ci95 = median_interval(&medians).or(summary.ci95);
+        }
+        Some(summary)
+    }
+}
+
 /// The median. `None` if there are no values or one is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     median_of_sorted(&sorted(values)?)
@@ -81,6 +95,10 @@ pub struct Ratio {
     /// The order-statistic interval of the ratios of each round. `None` for fewer than 6 rounds. Being
     /// of another statistic, it need not enclose `of_medians`, though it nearly always does.
     pub ci95: Option<[f64; 2]>,
+    /// How likely rounds as unequal as these, or more so, are of two that are alike: a paired t-test of the logarithms of the rounds'
+    /// ratios, two-sided. Within a round either of two that are alike may come out ahead by as much, so the logarithms are symmetric
+    /// whatever the noise, and that is what the test needs. `None` for a single round.
+    pub p: Option<f64>,
     /// How many rounds there were.
     pub rounds: usize,
 }
@@ -106,6 +124,7 @@ impl Ratio {
         of_medians.is_finite().then_some(Ratio {
             of_medians,
             ci95: median_interval(&ratios),
+            p: p_of_no_difference(&ratios),
             rounds: ratios.len(),
         })
     }
@@ -115,6 +134,19 @@ impl Ratio {
     pub fn is_at_most(&self, limit: f64) -> bool {
         self.ci95.is_some_and(|[_, high]| high <= limit)
     }
+}
+
+/// How likely the ratios' logarithms are as far from 0 if their mean is 0.
+fn p_of_no_difference(ratios: &[f64]) -> Option<f64> {
+    let logarithms: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    let count = logarithms.len() as f64;
+    let mean = logarithms.iter().mean();
+    let error = (logarithms.len() > 1).then(|| logarithms.iter().std_dev() / count.sqrt())?;
+    if error == 0.0 {
+        return Some(if mean == 0.0 { 1.0 } else { 0.0 });
+    }
+    let t = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
+    Some(2.0 * t.sf((mean / error).abs()))
 }
 
 /// The values in ascending order, if all are finite.

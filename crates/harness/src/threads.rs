@@ -5,17 +5,18 @@
 //! scheduling history, no thread-local state. What must survive (arrays) belongs to the variant.
 //!
 //! One sample on one thread: pin, create the worker, warm it; wait for the others; find the batch
-//! size, all threads at once, as contention changes it; wait again; then batches until the stop flag
-//! is set. The flag is set by a thread that sleeps, so the timed loop reads no clock, which would
+//! size, all threads at once, as contention changes it; wait again; look at what the kernel counts ([`crate::surroundings`]);
+//! wait once more; then batches until the stop flag is set. The flag is set by a thread that sleeps, so the timed loop reads no clock, which would
 //! cost a system call per batch on machines without a fast one.
 
 use std::any::Any;
 use std::thread::{self, Builder, ScopedJoinHandle};
 
 use crate::barrier::{Aborted, Barrier};
-use crate::clock::{Clock, RealClock};
+use crate::clock::{self, Clock, RealClock};
 use crate::cpus::{Placement, Topology};
 use crate::runner::{RunError, Runner, Sample, Target, ThreadSample};
+use crate::surroundings::{Steal, Watch};
 use crate::variant::{Variant, Worker};
 
 /// A batch takes at least this long, and less than twice as long if operations take equally long:
@@ -34,6 +35,7 @@ const CONFIRMATIONS: u32 = 3;
 pub struct ThreadRunner<C = RealClock> {
     topology: Topology,
     clock: C,
+    resolution_ns: u64,
 }
 
 impl ThreadRunner {
@@ -52,7 +54,11 @@ impl Default for ThreadRunner {
 impl<C: Clock> ThreadRunner<C> {
     /// A runner on the given CPUs with the given clock.
     pub fn with(topology: Topology, clock: C) -> ThreadRunner<C> {
-        ThreadRunner { topology, clock }
+        ThreadRunner {
+            resolution_ns: clock::resolution_ns(&clock),
+            topology,
+            clock,
+        }
     }
 
     /// The CPUs that threads are placed on.
@@ -84,7 +90,9 @@ impl<C: Clock> Runner for ThreadRunner<C> {
             barrier: &barrier,
             clock: &self.clock,
         };
+        let steal = Steal::begin(&placement.cpus);
         let timings = job.run()?;
+        let steal_ns = steal.end();
         let start = timings.iter().map(|t| t.start_ns).min().unwrap_or(0);
         let end = timings.iter().map(|t| t.end_ns).max().unwrap_or(0);
         Ok(Sample {
@@ -92,7 +100,12 @@ impl<C: Clock> Runner for ThreadRunner<C> {
             threads: timings.into_iter().map(|t| t.sample).collect(),
             oversubscribed: placement.oversubscribed,
             shared_cores: placement.shared_cores,
+            steal_ns,
         })
+    }
+
+    fn resolution_ns(&self) -> u64 {
+        self.resolution_ns
     }
 }
 
@@ -133,7 +146,7 @@ impl Job<'_> {
                 }
             }
             if let Target::Time(length) = self.target
-                && self.barrier.wait_for_start(2).is_ok()
+                && self.barrier.wait_for_start(3).is_ok()
             {
                 self.clock.sleep(length);
             }
@@ -156,42 +169,44 @@ impl Job<'_> {
         let mut timing = match self.target {
             Target::Time(_) => {
                 let (batch, untimed) = find_batch(&mut *worker, self.clock, CONFIRMATIONS);
-                self.barrier.wait(2)?;
-                let mut timing = self.time(|| run_until_stopped(&mut *worker, batch, self.barrier));
+                let mut timing =
+                    self.time(|| run_until_stopped(&mut *worker, batch, self.barrier))?;
                 timing.sample.batch = batch;
                 timing.sample.untimed_ops = untimed;
                 timing
             }
-            Target::Operations(count) => {
-                self.barrier.wait(2)?;
-                self.time(|| {
-                    worker.run(count);
-                    count
-                })
-            }
+            Target::Operations(count) => self.time(|| {
+                worker.run(count);
+                count
+            })?,
         };
         timing.sample.cpu = cpu;
         Ok(timing)
     }
 
-    /// Times what does operations and says how many.
-    fn time(&self, body: impl FnOnce() -> u64) -> Timing {
+    /// Times what does operations and says how many, from when all threads are here.
+    fn time(&self, body: impl FnOnce() -> u64) -> Result<Timing, Aborted> {
+        self.barrier.wait(2)?;
+        let watch = Watch::begin(self.clock);
+        self.barrier.wait(3)?;
         let cpu_before = self.clock.thread_cpu_ns();
         let start_ns = self.clock.now_ns();
         let ops = body();
         let end_ns = self.clock.now_ns();
         let cpu_after = self.clock.thread_cpu_ns();
+        let met = watch.end(self.clock);
         let cpu_ns = cpu_after.zip(cpu_before);
-        Timing {
+        Ok(Timing {
             start_ns,
             end_ns,
             sample: ThreadSample {
                 ops,
                 elapsed_ns: end_ns.saturating_sub(start_ns),
                 cpu_ns: cpu_ns.map(|(after, before)| after.saturating_sub(before)),
+                met,
                 ..ThreadSample::default()
             },
-        }
+        })
     }
 }
 

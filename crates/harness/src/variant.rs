@@ -50,6 +50,8 @@ pub struct Point<'a> {
     pub threads: usize,
     /// How samples are taken.
     pub mode: Mode,
+    /// Whether variants note something of each sample themselves: then none is taken again or besides.
+    pub noted: bool,
     /// The competitors. Their names must differ.
     pub variants: Vec<Box<dyn Variant + 'a>>,
 }
@@ -62,6 +64,7 @@ impl<'a> Point<'a> {
             pattern: pattern.to_owned(),
             threads,
             mode: Mode::Timed,
+            noted: false,
             variants: Vec::new(),
         }
     }
@@ -69,6 +72,13 @@ impl<'a> Point<'a> {
     /// Adds a competitor.
     pub fn with(mut self, variant: impl Variant + 'a) -> Point<'a> {
         self.variants.push(Box::new(variant));
+        self
+    }
+
+    /// Says that variants note something of each sample, in the order of the schedule. Disturbed samples are then marked, but not
+    /// taken again, and no variant is measured against itself.
+    pub fn noted(mut self) -> Point<'a> {
+        self.noted = true;
         self
     }
 

@@ -17,7 +17,12 @@ use crate::output::{print, wrap};
 /// A role of a set-up in both variants.
 fn pair<'a>(measured: &'a Measured, set_up: &SetUp, op: &str) -> Option<[&'a PointResult; 2]> {
     let threads = if set_up.together { 2 } else { 1 };
-    let of = |variant| find(&measured.points, (variant, op, &set_up.pattern(), threads));
+    let of = |variant| {
+        find(
+            &measured.result.points,
+            (variant, op, &set_up.pattern(), threads),
+        )
+    };
     Some([of(PLAIN)?, of(CHECKED)?])
 }
 

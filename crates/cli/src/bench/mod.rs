@@ -201,12 +201,9 @@ fn run_rwsem(
 fn run_check_before_set(options: &Options, results: &mut Results) -> anyhow::Result<()> {
     let mut bar = Bar::new("check-before-set");
     let length = CHECK_BEFORE_SET_SAMPLES[Length::of(options) as usize];
-    let found = cbs::run(length, |at, total, set_up| bar.at(at, total, set_up));
+    let found = cbs::run(length, &mut bar, None);
     bar.0.finish_and_clear();
-    results.experiments.push(ExperimentResult {
-        name: "check-before-set".to_owned(),
-        points: found.points.clone(),
-    });
+    results.experiments.push(found.result.clone());
     let mut text = table::machine(&results.machine, results.experiments.last());
     text += &check_before_set::render(&found, cbs::clock_ghz());
     print(&text)?;
@@ -352,11 +349,9 @@ impl Length {
             Length::Default => (8, 0.1),
             Length::Full => (12, 0.25),
         };
-        let variants: usize = experiment
-            .points()
-            .iter()
-            .map(|point| point.variants.len())
-            .sum();
+        // One besides, which shows how far a variant is from itself.
+        let points = experiment.points();
+        let variants: usize = points.iter().map(|point| point.variants.len() + 1).sum();
         let samples = variants * SAMPLES_PER_ROUND * (rounds + 1);
         let sample = (seconds / samples.max(1) as f64).clamp(0.002, longest);
         Ok(Plan::new(Duration::from_secs_f64(sample), rounds)?)

@@ -19,13 +19,16 @@ mod memory;
 pub mod published;
 mod sampling;
 
-use countersink_harness::cpus::Topology;
-use countersink_harness::result::{ModeName, PointResult, UNIT};
-use countersink_harness::stats::Summary;
 use std::time::Duration;
 
+use countersink_harness::clock::RealClock;
+use countersink_harness::cpus::Topology;
+use countersink_harness::progress::Progress;
+use countersink_harness::result::{ExperimentResult, Noise, Planned, PointResult};
+use countersink_harness::schedule::{self, SAMPLES_PER_REPEAT, SAMPLES_PER_ROUND};
+use countersink_harness::surroundings;
+
 pub use caches::{Cache, caches};
-pub use sampling::clock_ghz;
 
 use memory::Words;
 use sampling::{Look, Pass, Sample, sample};
@@ -39,8 +42,8 @@ pub const WRITE: &str = "write";
 /// The operation of whoever reads beside it.
 pub const READ: &str = "read";
 
-/// Runs of each variant, as the seed has them.
-const RUNS: usize = 10;
+/// Rounds of two runs of each variant: the seed's ten runs would be one round too few for an interval.
+const ROUNDS: usize = 6;
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 /// What the seed's loops touch, by its reckoning and the caches' of then: memory that hits, and memory that misses.
@@ -87,6 +90,10 @@ pub struct SetUp {
 }
 
 impl SetUp {
+    fn threads(&self) -> usize {
+        if self.together { 2 } else { 1 }
+    }
+
     /// The pattern of its points.
     pub fn pattern(&self) -> String {
         let beside = if self.together { ", with a reader" } else { "" };
@@ -103,27 +110,42 @@ pub fn size(bytes: usize) -> String {
 }
 
 /// What was measured.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Measured {
     /// The set-ups of the seed, and of this machine.
     pub set_ups: Vec<SetUp>,
     /// The sweeps: alone on memory that hits, alone on memory that misses, with a reader.
     pub sweeps: Vec<Vec<SetUp>>,
-    /// One for each set-up, variant and role.
-    pub points: Vec<PointResult>,
+    /// One point for each set-up, variant and role.
+    pub result: ExperimentResult,
     /// What was not as it should be: memory that could not be locked, a second CPU that is not there.
     pub notes: Vec<String>,
 }
 
-/// Measures everything, with samples of this length; tells which set-up is next.
-pub fn run(length: Duration, mut next: impl FnMut(usize, usize, &str)) -> Measured {
+/// The experiment's name.
+pub const NAME: &str = "check-before-set";
+
+/// Measures everything, with samples of this length, but what was measured before.
+pub fn run(
+    length: Duration,
+    progress: &mut dyn Progress,
+    begun: Option<&ExperimentResult>,
+) -> Measured {
     let topology = Topology::detect();
     let two = topology.cpus().len() >= 2;
     let mut measured = Measured {
         set_ups: set_ups(two),
         sweeps: sweeps(two),
-        ..Measured::default()
+        result: begun
+            .cloned()
+            .unwrap_or_else(|| ExperimentResult::new(NAME)),
+        notes: Vec::new(),
     };
+    measured.result.partial = false;
+    measured.result.plan = Some(Planned {
+        sample_ns: u64::try_from(length.as_nanos()).unwrap_or(u64::MAX),
+        rounds: ROUNDS,
+    });
     if !two {
         measured
             .notes
@@ -136,10 +158,30 @@ pub fn run(length: Duration, mut next: impl FnMut(usize, usize, &str)) -> Measur
         .cloned()
         .collect();
     for (at, set_up) in all.iter().enumerate() {
-        next(at, all.len(), &set_up.pattern());
-        measure(set_up, length, &topology, &mut measured);
+        let pattern = set_up.pattern();
+        if measured
+            .result
+            .points
+            .iter()
+            .any(|point| point.pattern == pattern)
+        {
+            continue;
+        }
+        progress.at(at, all.len(), &pattern);
+        measure(set_up, length, &topology, progress, &mut measured);
+        if progress.is_stopped() {
+            measured.result.partial = true;
+            break;
+        }
     }
     measured
+}
+
+/// The clock rate of this CPU: the fastest of several looks.
+pub fn clock_ghz() -> f64 {
+    let clock = RealClock::new();
+    let looks = (0..10).map(|_| surroundings::clock_ghz(&clock));
+    looks.fold(0.0, f64::max)
 }
 
 fn set_ups(two: bool) -> Vec<SetUp> {
@@ -216,8 +258,17 @@ fn sweeps(two: bool) -> Vec<Vec<SetUp>> {
 /// What is taken from a sample.
 type Figure = fn(&Sample) -> f64;
 
-/// One set-up, in runs that alternate.
-fn measure(set_up: &SetUp, length: Duration, topology: &Topology, measured: &mut Measured) {
+/// What a slot of a round measures: plain, checked, and plain once more, which shows how far a way is from itself.
+const SLOTS: [bool; 3] = [false, true, false];
+
+/// One set-up, in runs that alternate. If it is ended meanwhile, nothing is added.
+fn measure(
+    set_up: &SetUp,
+    length: Duration,
+    topology: &Topology,
+    progress: &mut dyn Progress,
+    measured: &mut Measured,
+) {
     let words = match Words::new(set_up.bytes) {
         Ok(words) => words,
         Err(reason) => {
@@ -242,24 +293,66 @@ fn measure(set_up: &SetUp, length: Duration, topology: &Topology, measured: &mut
     for checked in [false, true] {
         sample(&mut look, &mut pass, checked);
     }
-    let mut samples: [Vec<Sample>; 2] = [Vec::new(), Vec::new()];
-    for _ in 0..RUNS / 2 {
-        for checked in [false, true, true, false] {
-            samples[usize::from(checked)].push(sample(&mut look, &mut pass, checked));
+    // Sweeps are many and of one kind, and what is noise is known from the others.
+    let slots = match set_up.values {
+        Values::Share(_) => 2,
+        _ => SLOTS.len(),
+    };
+    let mut gathered: [Gathered; 3] = Default::default();
+    for slot in schedule::sequence(slots, ROUNDS) {
+        if progress.is_stopped() {
+            return;
         }
+        gathered[slot].take(|| sample(&mut look, &mut pass, SLOTS[slot]));
     }
-    for (name, samples) in [PLAIN, CHECKED].into_iter().zip(&samples) {
-        let roles: &[(&str, Figure)] = match set_up.together {
-            true => &[
-                (WRITE, |sample| sample.write_ns),
-                (READ, |sample| sample.read_ns),
-            ],
-            false => &[(WRITE, |sample| sample.write_ns)],
-        };
-        for (op, of) in roles {
-            measured
+    add(set_up, &gathered, &mut measured.result);
+}
+
+/// The samples of one slot.
+#[derive(Debug, Default)]
+struct Gathered {
+    samples: Vec<Sample>,
+    repeated: usize,
+}
+
+impl Gathered {
+    /// Takes a sample, again if it was disturbed, unless too many were.
+    fn take(&mut self, mut sample: impl FnMut() -> Sample) {
+        const MOST: usize = (ROUNDS * SAMPLES_PER_ROUND).div_ceil(SAMPLES_PER_REPEAT);
+        let mut found = sample();
+        while !found.surroundings.disturbed.is_empty() && self.repeated < MOST {
+            self.repeated += 1;
+            found = sample();
+        }
+        self.samples.push(found);
+    }
+}
+
+/// Adds what was measured of a set-up.
+fn add(set_up: &SetUp, gathered: &[Gathered; 3], result: &mut ExperimentResult) {
+    let roles: &[(&str, Figure)] = match set_up.together {
+        true => &[
+            (WRITE, |sample| sample.write_ns),
+            (READ, |sample| sample.read_ns),
+        ],
+        false => &[(WRITE, |sample| sample.write_ns)],
+    };
+    for (op, of) in roles {
+        for (name, gathered) in [PLAIN, CHECKED].into_iter().zip(gathered) {
+            result
                 .points
-                .extend(point(set_up, (name, op), samples, *of));
+                .extend(point(set_up, (name, op), gathered, *of));
+        }
+        let [.., twin] = gathered;
+        if !twin.samples.is_empty() {
+            result.noise.push(Noise {
+                variant: PLAIN.to_owned(),
+                op: (*op).to_owned(),
+                pattern: set_up.pattern(),
+                threads: set_up.threads(),
+                processes: 1,
+                samples: twin.samples.iter().map(of).collect(),
+            });
         }
     }
 }
@@ -267,31 +360,22 @@ fn measure(set_up: &SetUp, length: Duration, topology: &Topology, measured: &mut
 fn point(
     set_up: &SetUp,
     (variant, op): (&str, &str),
-    samples: &[Sample],
+    gathered: &Gathered,
     of: Figure,
 ) -> Option<PointResult> {
-    let values: Vec<f64> = samples.iter().map(of).collect();
-    let cpus: Vec<usize> = samples
-        .first()
-        .map_or(Vec::new(), |sample| sample.cpus.clone());
+    let samples = &gathered.samples;
+    let cpus = samples.first().map_or(&[][..], |sample| &sample.cpus);
+    let threads = set_up.threads();
+    let values = samples.iter().map(of).collect();
     Some(PointResult {
-        variant: variant.to_owned(),
-        op: op.to_owned(),
-        pattern: set_up.pattern(),
-        threads: if set_up.together { 2 } else { 1 },
-        unit: UNIT.to_owned(),
-        mode: ModeName::Timed,
-        iterations: None,
-        pinned: cpus.len() == if set_up.together { 2 } else { 1 },
-        oversubscribed: false,
-        shared_cores: None,
-        cpus,
-        wall: Summary::of(&values)?,
-        thread: None,
-        fairness: 1.0,
-        fairness_samples: vec![1.0; values.len()],
-        samples: values,
-        thread_samples: Vec::new(),
+        pinned: cpus.len() == threads,
+        cpus: cpus.to_vec(),
+        repeated: gathered.repeated,
+        surroundings: samples
+            .iter()
+            .map(|sample| sample.surroundings.clone())
+            .collect(),
+        ..PointResult::of(variant, (op, &set_up.pattern(), threads), values)?
     })
 }
 

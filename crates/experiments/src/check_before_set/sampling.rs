@@ -6,7 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
-use countersink_harness::cpus::{Placement, Topology};
+use countersink_harness::clock::{Clock, RealClock};
+use countersink_harness::cpus::Topology;
+use countersink_harness::runner::{self, ThreadSample};
+use countersink_harness::surroundings::{Steal, Surroundings, Watch};
 
 use super::Values;
 use super::memory::{WORDS_OF_LINE, Words};
@@ -103,6 +106,8 @@ pub(super) struct Sample {
     pub(super) read_ns: f64,
     /// The CPUs that the threads were pinned to.
     pub(super) cpus: Vec<usize>,
+    /// What happened meanwhile.
+    pub(super) surroundings: Surroundings,
 }
 
 /// Takes a sample. Threads are new, as pinning is for ever.
@@ -113,77 +118,84 @@ pub(super) fn sample(look: &mut Look<'_>, pass: &mut Pass, checked: bool) -> Sam
     let words = look.words.get();
     // At least one pass, so that memory that misses does.
     let (length, least) = (look.length, words.len() as u64);
-    std::thread::scope(|scope| {
-        let reader = look.together.then(|| {
-            let (placement, barrier, stop) = (&placement, &barrier, &stop);
-            scope.spawn(move || read(placement, barrier, stop, words))
-        });
+    let steal = Steal::begin(&placement.cpus);
+    let threads: Vec<ThreadSample> = std::thread::scope(|scope| {
         let (placement, barrier, stop) = (&placement, &barrier, &stop);
         let writer = scope.spawn(move || {
-            let cpu = placement.pin(0);
-            barrier.wait();
-            let (start, mut written) = (Instant::now(), 0);
-            while written < least || start.elapsed() < length {
-                written += pass.write_chunk(words, checked);
-            }
-            let elapsed = start.elapsed();
-            stop.store(true, Relaxed);
-            (elapsed.as_nanos() as f64 / written as f64, cpu)
+            timed(placement.pin(0), barrier, || {
+                let (start, mut written) = (Instant::now(), 0);
+                while written < least || start.elapsed() < length {
+                    written += pass.write_chunk(words, checked);
+                }
+                stop.store(true, Relaxed);
+                written
+            })
         });
+        let read = move || timed(placement.pin(1), barrier, || read(stop, words));
+        let reader = look.together.then(|| scope.spawn(read));
         // A panic of ours is passed on.
-        let (write_ns, cpu) = writer
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (read_ns, other) = match reader.map(|reader| reader.join()) {
-            Some(Ok(read)) => read,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => (0.0, None),
-        };
-        Sample {
-            write_ns,
-            read_ns,
-            cpus: cpu.into_iter().chain(other).collect(),
-        }
-    })
+        let joined = [Some(writer), reader].into_iter().flatten().map(|thread| {
+            let ended = thread.join();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        joined.collect()
+    });
+    let ns = |at: usize| {
+        let thread = threads.get(at);
+        thread.map_or(0.0, |thread| {
+            thread.elapsed_ns as f64 / thread.ops.max(1) as f64
+        })
+    };
+    Sample {
+        write_ns: ns(0),
+        read_ns: ns(1),
+        cpus: threads.iter().filter_map(|thread| thread.cpu).collect(),
+        surroundings: Surroundings::of(&runner::Sample {
+            elapsed_ns: threads[0].elapsed_ns,
+            threads,
+            oversubscribed: placement.oversubscribed,
+            shared_cores: placement.shared_cores,
+            steal_ns: steal.end(),
+        }),
+    }
 }
 
-fn read(
-    placement: &Placement,
-    barrier: &Barrier,
-    stop: &AtomicBool,
-    words: &[AtomicU64],
-) -> (f64, Option<usize>) {
-    let cpu = placement.pin(1);
+/// Times what a thread does, from when all are there.
+fn timed(cpu: Option<usize>, barrier: &Barrier, work: impl FnOnce() -> u64) -> ThreadSample {
+    let clock = RealClock::new();
+    // Until all have started, whoever is early sleeps; that is not to be seen later.
     barrier.wait();
-    let (start, mut read, mut sum) = (Instant::now(), 0, 0_u64);
+    let watch = Watch::begin(&clock);
+    let (cpu_before, start) = (clock.thread_cpu_ns(), clock.now_ns());
+    let ops = work();
+    let (end, cpu_after) = (clock.now_ns(), clock.thread_cpu_ns());
+    let met = watch.end(&clock);
+    ThreadSample {
+        ops,
+        elapsed_ns: end - start,
+        cpu_ns: cpu_after
+            .zip(cpu_before)
+            .map(|(after, before)| after - before),
+        cpu,
+        met,
+        ..ThreadSample::default()
+    }
+}
+
+/// Reads until it is stopped; how many words.
+fn read(stop: &AtomicBool, words: &[AtomicU64]) -> u64 {
+    let (mut read, mut sum) = (0, 0_u64);
     while !stop.load(Relaxed) {
         for chunk in words.chunks(CHUNK * WORDS_OF_LINE) {
             sum = chunk
                 .iter()
                 .fold(sum, |sum, word| sum.wrapping_add(word.load(Relaxed)));
-            read += chunk.len();
+            read += chunk.len() as u64;
             if stop.load(Relaxed) {
                 break;
             }
         }
     }
     black_box(sum);
-    (start.elapsed().as_nanos() as f64 / read.max(1) as f64, cpu)
-}
-
-/// The clock rate of this CPU at the moment, by a chain of an exclusive or and a multiplication, each of which needs the one before: one
-/// cycle and three, on all that this was tried on. The fastest of several times.
-pub fn clock_ghz() -> f64 {
-    const STEPS: u64 = 100_000;
-    const CYCLES: f64 = 4.0;
-    let once = || {
-        let start = Instant::now();
-        let mut value = black_box(1_u64);
-        for step in 0..STEPS {
-            value = (value ^ step).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        }
-        black_box(value);
-        CYCLES * STEPS as f64 / start.elapsed().as_nanos() as f64
-    };
-    (0..30).map(|_| once()).fold(0.0, f64::max)
+    read
 }

@@ -34,6 +34,8 @@ pub(super) fn point<const IS_COLD: bool, const IS_USED: bool>(readings: &Reading
     let op = if IS_USED { FIRST_USE } else { LOOK_UP };
     let pattern = if IS_COLD { COLD } else { HOT };
     let point = Point::new(op, pattern, 1)
+        // Readings go by the order of the samples.
+        .noted()
         .with(LookUps::<Memmap, IS_COLD, IS_USED>::new(readings))
         .with(LookUps::<Sparsemem, IS_COLD, IS_USED>::new(readings));
     if IS_USED {

@@ -102,6 +102,7 @@ mod tests {
         let ratio = |low, high| Ratio {
             of_medians: 1.0,
             ci95: Some([low, high]),
+            p: None,
             rounds: 6,
         };
         for (low, high, verdict) in [

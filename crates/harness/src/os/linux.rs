@@ -1,7 +1,10 @@
-//! Linux: affinity, the thread's CPU clock, the kernel's name.
+//! Linux: affinity, the thread's CPU clock, what disturbs it, the kernel's name.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::io;
 
+use nix::sys::resource::{UsageWho, getrusage};
 use rustix::thread::CpuSet;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -43,4 +46,50 @@ pub(crate) fn kernel_release() -> Option<String> {
 /// Bytes in a page.
 pub(crate) fn page_size() -> Option<usize> {
     Some(rustix::param::page_size())
+}
+
+/// The CPU that this thread runs on.
+pub(crate) fn current_cpu() -> Option<usize> {
+    Some(rustix::thread::sched_getcpu())
+}
+
+/// What happened to this thread until now.
+pub(crate) fn thread_usage() -> Option<super::Usage> {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
+    let count = |value| u64::try_from(value).ok();
+    Some(super::Usage {
+        involuntary: count(usage.involuntary_context_switches())?,
+        voluntary: count(usage.voluntary_context_switches())?,
+        faults: count(usage.minor_page_faults())? + count(usage.major_page_faults())?,
+    })
+}
+
+/// How long this thread was ready to run while others ran, in ns. `None` where the kernel keeps no
+/// statistics of its scheduler.
+pub(crate) fn thread_waited_ns() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// How often this thread was moved to another CPU. `None` where the kernel does not tell.
+pub(crate) fn thread_migrations() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/sched").ok()?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("se.nr_migrations"))?;
+    line.rsplit(':').next()?.trim().parse().ok()
+}
+
+/// What the hypervisor took of these CPUs until now, in ns, in steps of the kernel's clock tick (10 ms).
+pub(crate) fn steal_ns(cpus: &BTreeSet<usize>) -> Option<u64> {
+    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let mut ticks = 0;
+    for cpu in cpus {
+        let name = format!("cpu{cpu} ");
+        let line = text.lines().find(|line| line.starts_with(&name))?;
+        // user nice system idle iowait irq softirq steal
+        ticks += line.split_whitespace().nth(8)?.parse::<u64>().ok()?;
+    }
+    Some(ticks * (1_000_000_000 / ticks_per_second))
 }

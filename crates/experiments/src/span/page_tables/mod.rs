@@ -21,8 +21,7 @@ mod address_space;
 #[cfg(target_os = "linux")]
 mod sample;
 
-use countersink_harness::result::{ModeName, PointResult, UNIT};
-use countersink_harness::stats::Summary;
+use countersink_harness::result::{ModeName, PointResult};
 
 use super::readings::{Figure, Reading};
 
@@ -116,24 +115,14 @@ impl PageTables {
     pub fn points(&self) -> Vec<PointResult> {
         let point = |reading: &Reading| {
             let samples = reading.figures(Figure::Average);
+            let key = (reading.op.as_str(), reading.pattern.as_str(), 1);
             Some(PointResult {
-                variant: reading.variant.clone(),
-                op: reading.op.clone(),
-                pattern: reading.pattern.clone(),
-                threads: 1,
-                unit: UNIT.to_owned(),
                 mode: ModeName::Fixed,
                 iterations: reading.samples().first().map(|sample| sample.events),
                 pinned: self.cpu.is_some(),
-                oversubscribed: false,
                 shared_cores: Some(false),
                 cpus: self.cpu.into_iter().collect(),
-                wall: Summary::of(&samples)?,
-                thread: None,
-                fairness: 1.0,
-                fairness_samples: vec![1.0; samples.len()],
-                samples,
-                thread_samples: Vec::new(),
+                ..PointResult::of(&reading.variant, key, samples)?
             })
         };
         self.readings.iter().filter_map(point).collect()
