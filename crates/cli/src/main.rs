@@ -1,6 +1,7 @@
 //! The `countersink` command: parse, call, render.
 //!
-//! Exit status: 0 done, 1 failed, 2 wrong usage; that of the command for `stat`; 1 also for `compare --fail-on slower` where something is.
+//! Exit status: 0 done, 1 failed, 2 wrong usage; that of the command for `stat`; 1 also for `compare --fail-on slower` where something is;
+//! 130 for `bench` that Ctrl-C has ended.
 
 mod bench;
 mod compare;
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::Stat(options) => stat::run(&options),
         Command::Prune(options) => done(prune::run(&options)),
-        Command::Bench(options) => done(bench::run(&options)),
+        Command::Bench(options) => bench::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Render(options) => done(render::run(&options)),
         #[cfg(target_os = "linux")]

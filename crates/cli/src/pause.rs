@@ -15,6 +15,11 @@ impl Interrupts {
         Interrupts(os::hold())
     }
 
+    /// Lets Ctrl-C end the process again, in this thread.
+    pub(crate) fn release(self) {
+        os::release(&self.0);
+    }
+
     /// Waits so long, or until Ctrl-C: then `true`.
     pub(crate) fn wait(&self, time: Duration) -> bool {
         os::wait(&self.0, time)
@@ -41,6 +46,11 @@ mod os {
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
             set
         }
+    }
+
+    pub(super) fn release(set: &Set) {
+        // SAFETY: the set is there to read.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set, ptr::null_mut()) };
     }
 
     pub(super) fn wait(set: &Set, time: Duration) -> bool {
@@ -70,6 +80,8 @@ mod os {
     pub(super) type Set = ();
 
     pub(super) fn hold() -> Set {}
+
+    pub(super) fn release((): &Set) {}
 
     pub(super) fn wait((): &Set, time: Duration) -> bool {
         std::thread::sleep(time);

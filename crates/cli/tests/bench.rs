@@ -300,7 +300,7 @@ fn looking_before_setting_prints_a_sentence_and_a_plot() {
         .as_array()
         .expect("points");
     for point in points {
-        assert_eq!(point["samples"].as_array().expect("samples").len(), 10);
+        assert_eq!(point["samples"].as_array().expect("samples").len(), 12);
     }
     // Alone: two sizes at least with two kinds of values, and two sweeps of 13 shares; each plain and checked.
     assert!(points.len() >= 2 * (4 + 26), "{}", points.len());

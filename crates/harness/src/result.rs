@@ -345,6 +345,29 @@ impl ExperimentResult {
         }
     }
 
+    /// Adds what another process has measured of the same. `false`, and nothing certain, if it is not the same.
+    pub fn add_process(&mut self, other: &ExperimentResult) -> bool {
+        let of_point = |point: &mut PointResult| {
+            let same = other.points.iter().find(|found| found.is_same_as(point));
+            same.is_some_and(|same| point.add_process(same))
+        };
+        let of_noise = |noise: &mut Noise| {
+            let is_same = |found: &&Noise| {
+                found.variant == noise.variant
+                    && found.op == noise.op
+                    && found.pattern == noise.pattern
+                    && found.threads == noise.threads
+            };
+            let same = other.noise.iter().find(is_same);
+            same.is_some_and(|same| {
+                noise.samples.extend(&same.samples);
+                noise.processes += 1;
+                true
+            })
+        };
+        self.points.iter_mut().all(of_point) && self.noise.iter_mut().all(of_noise)
+    }
+
     /// How far a variant is from itself with so many threads: 0.02 says that of a hundred comparisons of a variant with itself
     /// 95 are at most 2 % off. `None` if none was compared with itself.
     pub fn noise_floor(&self, threads: usize) -> Option<f64> {

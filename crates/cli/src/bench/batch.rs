@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use countersink_experiments::batch::accuracy::Accuracy;
 use countersink_experiments::batch::sizes::{self, SITES};
 use countersink_experiments::batch::{ADD, AIMED, Amounts, BATCHES, READ};
-use countersink_harness::result::PointResult;
+use countersink_harness::result::{ExperimentResult, PointResult};
 use object::{Object, ObjectSection, ObjectSymbol};
 
-use super::table::{fair_median, figure, find, header, numbers, ratio, rows, verdict};
+use super::ratios::Ratios;
+use super::table::{RATIOS, fair_median, figure, find, header, numbers, rows};
 use crate::output::wrap;
 
 const WAYS: [&str; 9] = [
@@ -24,7 +25,8 @@ const WAYS: [&str; 9] = [
 ];
 
 /// What additions and reads cost.
-pub(super) fn render(points: &[PointResult]) -> String {
+pub(super) fn render(measured: &ExperimentResult) -> String {
+    let points = &measured.points;
     let mut text = "\nAdding to a counter that tells how much it has about, wall ns/op: time x threads / operations\n".to_owned();
     text += &wrap(
         "percpu is a bare addition. carry is BatchCounter through a handle in registers, carry-static in a static; \
@@ -38,7 +40,7 @@ pub(super) fn render(points: &[PointResult]) -> String {
         }
     }
     text += &reading(points);
-    text + &ratios(points)
+    text + &ratios(measured)
 }
 
 fn thread_counts(points: &[PointResult]) -> BTreeSet<usize> {
@@ -93,12 +95,13 @@ fn reading(points: &[PointResult]) -> String {
 }
 
 /// The comparisons that have an aim, and those beside them.
-fn ratios(points: &[PointResult]) -> String {
-    let mut text = "\nRatios of medians, with their 95 % interval over the rounds\n\n".to_owned();
+fn ratios(measured: &ExperimentResult) -> String {
+    let points = &measured.points;
+    let mut ratios = Ratios::new(measured);
     let aimed = Amounts::Ones.pattern(AIMED);
     for threads in thread_counts(points) {
         let mut compare = |ours, theirs, aim: Option<f64>| {
-            text += &compared(points, (ours, theirs, &aimed, threads), aim);
+            compared(&mut ratios, points, (ours, theirs, &aimed, threads), aim);
         };
         compare("carry", "percpu", Some(1.5).filter(|_| threads <= 2));
         compare("carry-static", "percpu", None);
@@ -106,37 +109,39 @@ fn ratios(points: &[PointResult]) -> String {
         compare("carry", "atomic", Some(0.15).filter(|_| threads == 2));
         compare("kernel", "percpu", None);
     }
-    text += "\ncarry / kernel, the aim at every point: at most 1\n\n";
+    let mut to_kernel = Ratios::new(measured);
     for threads in thread_counts(points) {
         for amounts in Amounts::ALL {
             for batch in BATCHES {
                 let pattern = amounts.pattern(batch);
                 let pair = ("carry", "kernel", pattern.as_str(), threads);
-                text += &compared(points, pair, Some(1.0));
+                compared(&mut to_kernel, points, pair, Some(1.0));
             }
         }
     }
-    text + &read_cost(points) + &scaling(points)
+    format!(
+        "\n{RATIOS}\n{}\ncarry / kernel, the aim at every point: at most 1\n\n{}{}{}",
+        ratios.text(),
+        to_kernel.text(),
+        read_cost(points),
+        scaling(measured)
+    )
 }
 
 fn compared(
+    ratios: &mut Ratios<'_>,
     points: &[PointResult],
     (ours, theirs, pattern, threads): (&str, &str, &str, usize),
     aim: Option<f64>,
-) -> String {
+) {
     let [a, b] = [ours, theirs].map(|way| find(points, (way, ADD, pattern, threads)));
-    let (Some(a), Some(b)) = (a, b) else {
-        return String::new();
-    };
-    let Some(found) = a.ratio_to(b) else {
-        return String::new();
-    };
-    format!(
-        "  {ours} / {theirs}, {pattern}, {threads} thread{}: {}{}\n",
-        s(threads),
-        ratio(&found),
-        verdict(&found, aim.filter(|_| !a.oversubscribed)),
-    )
+    if let (Some(a), Some(b)) = (a, b) {
+        let label = format!(
+            "{ours} / {theirs}, {pattern}, {threads} thread{}",
+            s(threads)
+        );
+        ratios.add(label, (a, b), aim.filter(|_| !a.oversubscribed));
+    }
 }
 
 /// The aim in ns.
@@ -159,8 +164,9 @@ fn read_cost(points: &[PointResult]) -> String {
 }
 
 /// What several threads cost each other.
-fn scaling(points: &[PointResult]) -> String {
-    let mut text = String::new();
+fn scaling(measured: &ExperimentResult) -> String {
+    let points = &measured.points;
+    let mut ratios = Ratios::new(measured);
     let pattern = Amounts::Ones.pattern(AIMED);
     for threads in thread_counts(points).into_iter().filter(|n| *n > 1) {
         for way in [
@@ -172,11 +178,12 @@ fn scaling(points: &[PointResult]) -> String {
             "atomic",
         ] {
             let [many, one] = [threads, 1].map(|n| find(points, (way, ADD, &pattern, n)));
-            if let Some(found) = many.zip(one).and_then(|(many, one)| many.ratio_to(one)) {
-                text += &format!("  {way}, {threads} threads / 1 thread: {}\n", ratio(&found));
+            if let Some(pair) = many.zip(one) {
+                ratios.add(format!("{way}, {threads} threads / 1 thread"), pair, None);
             }
         }
     }
+    let text = ratios.text();
     if text.is_empty() {
         return text;
     }

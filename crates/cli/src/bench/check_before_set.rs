@@ -48,7 +48,7 @@ pub(super) fn render(measured: &Measured, ghz: f64) -> String {
     }
     text += &format!("clock      {ghz:.2} GHz, by a chain of operations whose cycles are known\n");
     text += "\nStoring to every word of some memory, with and without looking first: ns for each word, mean and standard deviation of \
-             10 runs, and cycles\n";
+             12 runs, and cycles\n";
     text += &set_ups(measured, ghz);
     text += &sweeps(measured);
     text + &sentence(measured)

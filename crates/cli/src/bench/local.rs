@@ -9,8 +9,9 @@ use countersink_percpu::WORDS;
 
 use crate::output::wrap;
 
+use super::ratios::Ratios;
 use super::table::{
-    fair_median, figure, find, header, median, numbers, ratio, rows, thread_label, verdict,
+    RATIOS, fair_median, figure, find, header, median, numbers, rows, thread_label,
 };
 
 /// The rows of the first table.
@@ -46,7 +47,7 @@ pub(super) fn render(measured: &ExperimentResult, sums: &[Sum], normalize: bool)
     text += &local_count(points);
     text += &hot_table(points, normalize);
     text += &shared_table(points);
-    text += &ratios(points);
+    text += &ratios(measured);
     text + &sums_table(sums)
 }
 
@@ -200,8 +201,9 @@ fn shared_cell(points: &[PointResult], key: (&str, &str, &str, usize)) -> String
 }
 
 /// The comparisons that the design stands on.
-fn ratios(points: &[PointResult]) -> String {
-    let mut text = "Ratios of medians, with their 95 % interval over the rounds\n\n".to_owned();
+fn ratios(measured: &ExperimentResult) -> String {
+    let points = &measured.points;
+    let mut ratios = Ratios::new(measured);
     let shared = points.iter().filter(|point| point.pattern == "shared");
     let threads: BTreeSet<usize> = shared.map(|point| point.threads).collect();
     let mut pairs = vec![("plain", "rotating", 1), ("plain", "hot", 1)];
@@ -212,16 +214,14 @@ fn ratios(points: &[PointResult]) -> String {
         let (Some(ours), Some(theirs)) = (ours, theirs) else {
             continue;
         };
-        if let Some(found) = ours.ratio_to(theirs) {
-            let s = if threads == 1 { "" } else { "s" };
-            text += &format!(
-                "  percpu / {other}, inc {pattern}, {threads} thread{s}: {}{}\n",
-                ratio(&found),
-                verdict(&found, aim(pattern, threads, ours.oversubscribed)),
-            );
-        }
+        let s = if threads == 1 { "" } else { "s" };
+        ratios.add(
+            format!("percpu / {other}, inc {pattern}, {threads} thread{s}"),
+            (ours, theirs),
+            aim(pattern, threads, ours.oversubscribed),
+        );
     }
-    text
+    format!("{RATIOS}\n{}", ratios.text())
 }
 
 /// What the ratio should be at most, on threads that each have a CPU.

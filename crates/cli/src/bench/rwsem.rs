@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
 use countersink_experiments::rwsem::{Events, Op, Work, disassembly, published, work_ns};
-use countersink_harness::result::PointResult;
+use countersink_harness::result::{ExperimentResult, PointResult};
 
-use super::table::{figure, find, header, median, numbers, ratio, rows, verdict};
+use super::ratios::Ratios;
+use super::table::{RATIOS, figure, find, header, median, numbers, ratio, rows};
 use crate::output::wrap;
 
 /// What `bench rwsem` takes besides.
@@ -100,7 +101,13 @@ const PEERS: [&str; 3] = ["std", "parking_lot", "spin"];
 const FAIR: f64 = 0.5;
 
 /// What locks cost.
-pub(super) fn render(points: &[PointResult], ops: &[Op], work: Work, events: &[Events]) -> String {
+pub(super) fn render(
+    measured: &ExperimentResult,
+    ops: &[Op],
+    work: Work,
+    events: &[Events],
+) -> String {
+    let points = &measured.points;
     let mut text = "\nOne lock that all threads take and leave: wall ns/op (time x threads / operations), operations of all threads in \
                     kops/s, and the slowest thread's rate / the fastest one's\n"
         .to_owned();
@@ -122,7 +129,7 @@ pub(super) fn render(points: &[PointResult], ops: &[Op], work: Work, events: &[E
             text += &events_of(events, *op, threads);
         }
     }
-    text + &ratios(points, ops)
+    text + &ratios(measured, ops)
 }
 
 fn amount(additions: u32) -> String {
@@ -205,15 +212,14 @@ fn aim(lock: &str, op: Op, threads: usize, oversubscribed: bool) -> Option<f64> 
     }
 }
 
-fn ratios(points: &[PointResult], ops: &[Op]) -> String {
-    let mut text = format!(
-        "\nRatios of medians to the best of {}, as far as it is fair (at least {FAIR}), with their 95 % interval over the rounds\n\n",
-        PEERS.join(", ")
-    );
+fn ratios(measured: &ExperimentResult, ops: &[Op]) -> String {
+    let points = &measured.points;
+    let mut ratios = Ratios::new(measured);
+    let mut unfair = String::new();
     for op in ops {
         for threads in thread_counts(points) {
             let Some(best) = best(points, *op, threads) else {
-                text += &format!("  {}: no peer is fair\n", label(*op, threads));
+                unfair += &format!("  {}: no peer is fair\n", label(*op, threads));
                 continue;
             };
             for lock in [
@@ -222,33 +228,31 @@ fn ratios(points: &[PointResult], ops: &[Op]) -> String {
                 "rwsem-add-first",
                 "percpu-rwsem",
             ] {
-                let ours = find(points, (lock, op.name(), &op.pattern(), threads));
-                let Some(found) = ours.and_then(|ours| ours.ratio_to(best)) else {
+                let Some(ours) = find(points, (lock, op.name(), &op.pattern(), threads)) else {
                     continue;
                 };
                 let aim = aim(lock, *op, threads, best.oversubscribed);
-                let fairness = match ours {
-                    Some(ours) if aim.is_some() && threads > 1 => {
-                        format!("; fairness {:.2}", ours.fairness)
-                    }
-                    _ => String::new(),
-                };
-                text += &format!(
-                    "  {lock} / {}, {}: {}{}{fairness}\n",
-                    best.variant,
-                    label(*op, threads),
-                    ratio(&found),
-                    verdict(&found, aim)
-                );
+                let label = format!("{lock} / {}, {}", best.variant, label(*op, threads));
+                ratios.add(label, (ours, best), aim);
+                if aim.is_some() && threads > 1 {
+                    ratios.note(&format!("; fairness {:.2}", ours.fairness));
+                }
             }
         }
     }
-    text + &counting(points, ops) + &forms(points)
+    format!(
+        "\n{RATIOS}Here to the best of {}, as far as it is fair (at least {FAIR})\n\n{}{unfair}{}{}",
+        PEERS.join(", "),
+        ratios.text(),
+        counting(measured, ops),
+        forms(measured)
+    )
 }
 
 /// What counting events costs.
-fn counting(points: &[PointResult], ops: &[Op]) -> String {
-    let mut text = "\nWhat it costs to count events: rwsem-counted / rwsem\n\n".to_owned();
+fn counting(measured: &ExperimentResult, ops: &[Op]) -> String {
+    let points = &measured.points;
+    let mut ratios = Ratios::new(measured);
     for op in ops {
         for threads in thread_counts(points) {
             let of = |lock| find(points, (lock, op.name(), &op.pattern(), threads));
@@ -256,46 +260,36 @@ fn counting(points: &[PointResult], ops: &[Op]) -> String {
                 Op::TryRead => "rwsem-ownership-first",
                 _ => "rwsem",
             };
-            let found = of("rwsem-counted").zip(of(plain));
-            if let Some(found) = found.and_then(|(counted, plain)| counted.ratio_to(plain)) {
-                text += &format!("  {}: {}\n", label(*op, threads), ratio(&found));
+            if let Some(pair) = of("rwsem-counted").zip(of(plain)) {
+                ratios.add(label(*op, threads), pair, None);
             }
         }
     }
-    text
+    format!(
+        "\nWhat it costs to count events: rwsem-counted / rwsem\n\n{}",
+        ratios.text()
+    )
 }
 
 /// Which form of `try_read` is the better here.
-fn forms(points: &[PointResult]) -> String {
-    let mut text = String::new();
+fn forms(measured: &ExperimentResult) -> String {
+    let points = &measured.points;
+    let mut ratios = Ratios::new(measured);
+    let (op, pattern) = (Op::TryRead.name(), Op::TryRead.pattern());
     for threads in thread_counts(points) {
-        let of = |lock| {
-            find(
-                points,
-                (lock, Op::TryRead.name(), &Op::TryRead.pattern(), threads),
-            )
-        };
+        let of = |lock| find(points, (lock, op, &pattern, threads));
         for (first, other) in [
             ("rwsem-ownership-first", "rwsem-load-first"),
             ("rwsem", "rwsem-ownership-first"),
             ("rwsem", "rwsem-load-first"),
         ] {
-            let found = of(first).zip(of(other));
-            let Some(found) = found.and_then(|(first, other)| first.ratio_to(other)) else {
-                continue;
-            };
-            let verdict = match found.ci95 {
-                Some([_, high]) if high < 1.0 => "the first is better",
-                Some([low, _]) if low > 1.0 => "the second is better",
-                _ => "cannot tell",
-            };
-            let label = label(Op::TryRead, threads);
-            text += &format!(
-                "  {first} / {other}, {label}: {}; {verdict}\n",
-                ratio(&found)
-            );
+            if let Some(pair) = of(first).zip(of(other)) {
+                let label = format!("{first} / {other}, {}", label(Op::TryRead, threads));
+                ratios.add(label, pair, None);
+            }
         }
     }
+    let text = ratios.text();
     if text.is_empty() {
         return text;
     }

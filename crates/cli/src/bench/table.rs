@@ -1,9 +1,12 @@
 //! What all tables have in common.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use countersink_harness::machine::Machine;
 use countersink_harness::result::{ExperimentResult, PointResult};
 use countersink_harness::stats::Ratio;
+use countersink_harness::surroundings::Disturbance;
 
 /// A table of numbers: the first column to the left, the others to the right.
 pub(super) fn numbers(header: &[String], rows: &[Vec<String>]) -> String {
@@ -31,7 +34,11 @@ pub(super) fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A median with how far its 95 % interval reaches, in percent of it.
+/// The head of a list of ratios.
+pub(super) const RATIOS: &str = "Ratios of medians, with their 95 % interval over the rounds. faster, slower: by a paired t-test, with Holm's correction \
+for the list,\nat 5 %, and beyond the noise; same: the whole interval is within the noise, or 1 %\n";
+
+/// A median with how far its 95 % interval reaches, in percent of it; with a mark where too many samples were disturbed.
 pub(super) fn median(point: &PointResult) -> String {
     let wall = &point.wall;
     let spread = match wall.ci95 {
@@ -41,7 +48,8 @@ pub(super) fn median(point: &PointResult) -> String {
         }
         None => String::new(),
     };
-    format!("{}{spread}", figure(wall.median))
+    let mark = if point.is_sound() { "" } else { " !" };
+    format!("{}{spread}{mark}", figure(wall.median))
 }
 
 /// A median of several threads, with a mark where one did less than half as much as another.
@@ -147,7 +155,61 @@ pub(super) fn machine(machine: &Machine, measured: Option<&ExperimentResult>) ->
     for (name, value) in &machine.conditions {
         text += &format!("{name:<10} {value}\n");
     }
+    if let Some(measured) = measured {
+        text += &validity(measured);
+        text += &noise(measured);
+    }
     text + "\n"
+}
+
+/// How many samples were disturbed, by what, and what became of them.
+fn validity(measured: &ExperimentResult) -> String {
+    let points = &measured.points;
+    let all: usize = points.iter().map(|point| point.surroundings.len()).sum();
+    let repeated: usize = points.iter().map(|point| point.repeated).sum();
+    let kept: usize = points.iter().map(PointResult::disturbed).sum();
+    if all == 0 {
+        return String::new();
+    }
+    let mut reasons: BTreeMap<Disturbance, usize> = BTreeMap::new();
+    for found in points.iter().flat_map(|point| &point.surroundings) {
+        for reason in &found.disturbed {
+            *reasons.entry(*reason).or_default() += 1;
+        }
+    }
+    let reasons = reasons
+        .iter()
+        .map(|(reason, count)| format!("{} {count}", reason.name()));
+    let reasons = match kept {
+        0 => String::new(),
+        _ => format!(" ({})", reasons.collect::<Vec<_>>().join(", ")),
+    };
+    let unsound = points.iter().filter(|point| !point.is_sound()).count();
+    let unsound = match unsound {
+        0 => String::new(),
+        _ => format!("; !: of {unsound} points more than a quarter is disturbed"),
+    };
+    format!(
+        "samples    {all}; {repeated} others were disturbed and taken again, {kept} disturbed ones are kept{reasons}{unsound}\n"
+    )
+}
+
+/// How far variants are from themselves.
+fn noise(measured: &ExperimentResult) -> String {
+    let threads: BTreeSet<usize> = measured.noise.iter().map(|noise| noise.threads).collect();
+    let floor = |threads: &usize| {
+        let floor = measured.noise_floor(*threads)?;
+        let s = if *threads == 1 { "" } else { "s" };
+        Some(format!("{:.1} % at {threads} thread{s}", 100.0 * floor))
+    };
+    let floors: Vec<String> = threads.iter().filter_map(floor).collect();
+    if floors.is_empty() {
+        return String::new();
+    }
+    format!(
+        "noise      a variant measured against itself was off by at most {}, in 95 of 100 comparisons\n",
+        floors.join(", ")
+    )
 }
 
 #[cfg(test)]

@@ -133,19 +133,12 @@ pub fn run(
 ) -> Measured {
     let topology = Topology::detect();
     let two = topology.cpus().len() >= 2;
-    let mut measured = Measured {
-        set_ups: set_ups(two),
-        sweeps: sweeps(two),
-        result: begun
-            .cloned()
-            .unwrap_or_else(|| ExperimentResult::new(NAME)),
-        notes: Vec::new(),
-    };
-    measured.result.partial = false;
-    measured.result.plan = Some(Planned {
-        sample_ns: u64::try_from(length.as_nanos()).unwrap_or(u64::MAX),
-        rounds: ROUNDS,
-    });
+    let mut measured = set_ups_of_this_machine();
+    if let Some(begun) = begun {
+        measured.result.points.clone_from(&begun.points);
+        measured.result.noise.clone_from(&begun.noise);
+    }
+    measured.result.plan = Some(plan(length));
     if !two {
         measured
             .notes
@@ -175,6 +168,25 @@ pub fn run(
         }
     }
     measured
+}
+
+/// What is measured here, and nothing measured yet.
+pub fn set_ups_of_this_machine() -> Measured {
+    let two = Topology::detect().cpus().len() >= 2;
+    Measured {
+        set_ups: set_ups(two),
+        sweeps: sweeps(two),
+        result: ExperimentResult::new(NAME),
+        notes: Vec::new(),
+    }
+}
+
+/// How much is measured of each set-up, with samples of this length.
+pub fn plan(length: Duration) -> Planned {
+    Planned {
+        sample_ns: u64::try_from(length.as_nanos()).unwrap_or(u64::MAX),
+        rounds: ROUNDS,
+    }
 }
 
 /// The clock rate of this CPU: the fastest of several looks.

@@ -134,6 +134,8 @@ pub fn add_readings(measured: &mut ExperimentResult, readings: &[Reading]) {
             thread: None,
             samples,
             thread_samples: Vec::new(),
+            // Of this process alone.
+            processes: 1,
             ..point.clone()
         })
     });

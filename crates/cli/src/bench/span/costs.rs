@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use countersink_experiments::span::{COUNT, IN_TURN, SAME, TIME};
-use countersink_harness::result::PointResult;
+use countersink_harness::result::{ExperimentResult, PointResult};
 
-use crate::bench::table::{fair_median, find, header, numbers, ratio, rows, thread_label, verdict};
+use crate::bench::ratios::Ratios;
+use crate::bench::table::{RATIOS, fair_median, find, header, numbers, rows, thread_label};
 use crate::output::wrap;
 
 /// The rows of the costs of counting, and of timing.
@@ -29,7 +30,8 @@ const TIMING: [&str; 7] = [
 ];
 
 /// What counting and timing cost.
-pub(in crate::bench) fn render(points: &[PointResult]) -> String {
+pub(in crate::bench) fn render(measured: &ExperimentResult) -> String {
+    let points = &measured.points;
     let mut text = "\nWhat counting costs, wall ns/op: time x threads / operations\n".to_owned();
     text += &wrap(
         "One metric that all threads share. percpu is the bare operation, its handle in registers; histogram \
@@ -47,7 +49,7 @@ pub(in crate::bench) fn render(points: &[PointResult]) -> String {
         0,
     );
     text += &costs(points, TIME, SAME, &TIMING);
-    text + &ratios(points) + &scaling(points)
+    text + &ratios(measured) + &scaling(measured)
 }
 
 fn costs(points: &[PointResult], op: &str, pattern: &str, ways: &[&str]) -> String {
@@ -72,8 +74,9 @@ fn thread_counts(points: &[PointResult]) -> BTreeSet<usize> {
 }
 
 /// The comparisons that have an aim, and those beside them.
-fn ratios(points: &[PointResult]) -> String {
-    let mut text = "Ratios of medians, with their 95 % interval over the rounds\n\n".to_owned();
+fn ratios(measured: &ExperimentResult) -> String {
+    let points = &measured.points;
+    let mut ratios = Ratios::new(measured);
     let pairs = [
         (COUNT, SAME, "counter", "percpu", Some(1.2)),
         (COUNT, IN_TURN, "counter", "percpu", Some(1.2)),
@@ -92,16 +95,12 @@ fn ratios(points: &[PointResult]) -> String {
         for threads in thread_counts(points) {
             let [a, b] = [ours, theirs].map(|way| find(points, (way, op, pattern, threads)));
             let (Some(a), Some(b)) = (a, b) else { continue };
-            let Some(found) = a.ratio_to(b) else { continue };
             let s = if threads == 1 { "" } else { "s" };
-            text += &format!(
-                "  {ours} / {theirs}, {pattern}, {threads} thread{s}: {}{}\n",
-                ratio(&found),
-                verdict(&found, aim.filter(|_| has_aim(a))),
-            );
+            let label = format!("{ours} / {theirs}, {pattern}, {threads} thread{s}");
+            ratios.add(label, (a, b), aim.filter(|_| has_aim(a)));
         }
     }
-    text
+    format!("{RATIOS}\n{}", ratios.text())
 }
 
 /// Aims are for one and two threads that each have a CPU.
@@ -110,11 +109,12 @@ fn has_aim(point: &PointResult) -> bool {
 }
 
 /// What several threads cost each other.
-fn scaling(points: &[PointResult]) -> String {
+fn scaling(measured: &ExperimentResult) -> String {
+    let points = &measured.points;
     let several: Vec<usize> = (thread_counts(points).into_iter())
         .filter(|threads| *threads > 1)
         .collect();
-    let mut text = String::new();
+    let mut ratios = Ratios::new(measured);
     let ways = [
         (COUNT, "counter"),
         (COUNT, "gauge"),
@@ -132,18 +132,13 @@ fn scaling(points: &[PointResult]) -> String {
                 continue;
             };
             // Rounds of two points share no conditions; as independent pairs they give an interval too.
-            let Some(found) = many.ratio_to(one) else {
-                continue;
-            };
             let is_ours = !["atomic", "instant+atomics"].contains(&way);
             let aim = Some(1.15).filter(|_| is_ours && has_aim(many));
-            text += &format!(
-                "  {way}, {threads} threads / 1 thread: {}{}\n",
-                ratio(&found),
-                verdict(&found, aim),
-            );
+            let label = format!("{way}, {threads} threads / 1 thread");
+            ratios.add(label, (many, one), aim);
         }
     }
+    let text = ratios.text();
     if text.is_empty() {
         return text;
     }
@@ -164,7 +159,7 @@ mod tests {
     use super::*;
 
     /// The costs with invented times: several threads take half as long again, but for spans.
-    fn invented() -> Vec<PointResult> {
+    fn invented() -> ExperimentResult {
         let mut runner = MockRunner::new(|call| {
             let nanoseconds: u64 = match call.variant {
                 "percpu" => 10,
@@ -190,7 +185,7 @@ mod tests {
         let mut results = Results::new(Machine::default());
         let experiment = SpanExperiment::new(&[1, 2, 3]);
         measure::run(&experiment, &mut runner, &plan, &mut Silent, &mut results).expect("results");
-        results.experiments.remove(0).points
+        results.experiments.remove(0)
     }
 
     #[test]
@@ -201,18 +196,18 @@ mod tests {
         for line in [
             "1 thread 2 threads 3 threads (more than CPUs)",
             "clock-pair 100 ±0% 150 ±0% 150 ±0%",
-            "counter / percpu, hot, 1 thread: 1.100 [1.100, 1.100]; aim: at most 1.2, reached",
+            "counter / percpu, hot, 1 thread: 1.100 [1.100, 1.100], slower; aim: at most 1.2, reached",
             // 16 and 15: whole ns.
-            "counter / percpu, rotating, 2 threads: 1.067 [1.067, 1.067]; aim: at most 1.2, reached",
-            "histogram / counter, hot, 1 thread: 2.727 [2.727, 2.727]; aim: at most 2, missed",
-            "histogram / counter, hot, 3 threads: 2.812 [2.812, 2.812]",
-            "counter / atomic, hot, 1 thread: 0.250 [0.250, 0.250]",
-            "span / clock-pair, hot, 1 thread: 1.200 [1.200, 1.200]; aim: at most 1.25, reached",
-            "span-histogram / clock-pair, hot, 1 thread: 1.500 [1.500, 1.500]",
-            "counter, 2 threads / 1 thread: 1.455 [1.455, 1.455]; aim: at most 1.15, missed",
-            "span, 2 threads / 1 thread: 1.000 [1.000, 1.000]; aim: at most 1.15, reached",
-            "span, 3 threads / 1 thread: 1.000 [1.000, 1.000]",
-            "atomic, 2 threads / 1 thread: 1.500 [1.500, 1.500]",
+            "counter / percpu, rotating, 2 threads: 1.067 [1.067, 1.067], slower; aim: at most 1.2, reached",
+            "histogram / counter, hot, 1 thread: 2.727 [2.727, 2.727], slower; aim: at most 2, missed",
+            "histogram / counter, hot, 3 threads: 2.812 [2.812, 2.812], slower",
+            "counter / atomic, hot, 1 thread: 0.250 [0.250, 0.250], faster",
+            "span / clock-pair, hot, 1 thread: 1.200 [1.200, 1.200], slower; aim: at most 1.25, reached",
+            "span-histogram / clock-pair, hot, 1 thread: 1.500 [1.500, 1.500], slower",
+            "counter, 2 threads / 1 thread: 1.455 [1.455, 1.455], slower; aim: at most 1.15, missed",
+            "span, 2 threads / 1 thread: 1.000 [1.000, 1.000], same; aim: at most 1.15, reached",
+            "span, 3 threads / 1 thread: 1.000 [1.000, 1.000], same",
+            "atomic, 2 threads / 1 thread: 1.500 [1.500, 1.500], slower",
         ] {
             assert!(
                 lines.contains(&line.to_owned()),

@@ -1,0 +1,111 @@
+//! How long a run is.
+
+use std::time::Duration;
+
+use countersink_harness::schedule::{MIN_ROUNDS, Plan, SAMPLES_PER_ROUND};
+use countersink_harness::variant::Experiment;
+
+use super::Options;
+
+/// Seconds that all samples of an experiment take, by [`Length`].
+pub(super) type Times = [f64; 3];
+
+pub(super) const LOCAL_TIMES: Times = [9.0, 42.0, 300.0];
+pub(super) const SPAN_TIMES: Times = [8.0, 30.0, 150.0];
+pub(super) const RWSEM_TIMES: Times = [11.0, 60.0, 400.0];
+pub(super) const RWSEM_PUBLISHED_TIMES: Times = [3.0, 20.0, 120.0];
+/// Threads for each CPU in the last column of `rwsem`.
+pub(super) const OVERSUBSCRIBED: usize = 4;
+pub(super) const BATCH_TIMES: Times = [7.5, 40.0, 300.0];
+/// How long a run of `check-before-set` is, by [`Length`]; where memory is large, as long as a pass takes.
+pub(super) const CHECK_BEFORE_SET_SAMPLES: [Duration; 3] = [
+    Duration::from_millis(3),
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+];
+/// How long each way to count is watched, by [`Length`].
+pub(super) const ACCURACY_TIMES: [Duration; 3] = [
+    Duration::from_millis(200),
+    Duration::from_millis(1000),
+    Duration::from_secs(10),
+];
+/// Rounds of all levels of the page tables, a few ms each.
+pub(super) const PAGE_TABLE_ROUNDS: [usize; 3] = [30, 100, 300];
+
+/// How long a run may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    Quick,
+    Default,
+    Full,
+}
+
+impl Length {
+    pub(super) fn of(options: &Options) -> Self {
+        match options {
+            Options { quick: true, .. } => Length::Quick,
+            Options { full: true, .. } => Length::Full,
+            _ => Length::Default,
+        }
+    }
+
+    /// Samples that fill the time: as long as there is time for, with so many rounds that ratios have
+    /// intervals.
+    pub(super) fn plan(
+        self,
+        times: &Times,
+        experiment: &dyn Experiment,
+        processes: usize,
+    ) -> anyhow::Result<Plan> {
+        let seconds = times[self as usize];
+        let (rounds, longest) = match self {
+            Length::Quick => (6, 0.02),
+            Length::Default => (8, 0.1),
+            Length::Full => (12, 0.25),
+        };
+        // One besides, which shows how far a variant is from itself.
+        let points = experiment.points();
+        let variants: usize = points.iter().map(|point| point.variants.len() + 1).sum();
+        // Fresh processes share the rounds.
+        let rounds = (rounds / processes).max(MIN_ROUNDS);
+        let samples = variants * SAMPLES_PER_ROUND * (rounds + 1) * processes;
+        let sample = (seconds / samples.max(1) as f64).clamp(0.002, longest);
+        Ok(Plan::new(Duration::from_secs_f64(sample), rounds)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersink_experiments::batch::BatchExperiment;
+    use countersink_experiments::local::LocalExperiment;
+    use countersink_experiments::span::SpanExperiment;
+
+    use super::*;
+
+    #[test]
+    fn runs_fit_their_time() {
+        let local: &dyn Experiment = &LocalExperiment::new(&[1, 2]);
+        let span: &dyn Experiment = &SpanExperiment::new(&[1, 2]);
+        let batch: &dyn Experiment = &BatchExperiment::new(&[1, 2]);
+        for (times, experiment, quick, default) in [
+            (&LOCAL_TIMES, local, 10.0, 45.0),
+            (&SPAN_TIMES, span, 9.0, 35.0),
+            (&BATCH_TIMES, batch, 10.0, 45.0),
+        ] {
+            for (length, most) in [(Length::Quick, quick), (Length::Default, default)] {
+                for processes in [1, 6] {
+                    let plan = length.plan(times, experiment, processes).expect("a plan");
+                    let points = experiment.points();
+                    let variants: usize = points.iter().map(|p| p.variants.len() + 1).sum();
+                    let samples = variants * SAMPLES_PER_ROUND * (plan.rounds() + 1) * processes;
+                    let seconds = plan.sample().as_secs_f64() * samples as f64;
+                    // However many processes, no sample is shorter than 2 ms.
+                    assert!(
+                        seconds <= most * processes.div_ceil(2) as f64,
+                        "{seconds} s"
+                    );
+                }
+            }
+        }
+    }
+}
