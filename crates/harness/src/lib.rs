@@ -95,6 +95,7 @@ pub mod result;
 pub mod runner;
 pub mod save;
 pub mod schedule;
+pub mod self_check;
 pub mod stats;
 pub mod surroundings;
 pub mod threads;
