@@ -21,7 +21,7 @@ use crate::variant::{Variant, Worker};
 
 /// A batch takes at least this long, and less than twice as long if operations take equally long:
 /// long against the look at the flag, short against a sample.
-const BATCH_NS: u64 = 20_000;
+pub(crate) const BATCH_NS: u64 = 20_000;
 
 /// No operation is faster than 0.02 ns; larger batches would mean that the clock is stuck.
 const MAX_BATCH: u64 = 1 << 20;

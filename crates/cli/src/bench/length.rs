@@ -32,6 +32,15 @@ pub(super) const ACCURACY_TIMES: [Duration; 3] = [
 /// Rounds of all levels of the page tables, a few ms each.
 pub(super) const PAGE_TABLE_ROUNDS: [usize; 3] = [30, 100, 300];
 
+/// No sample is shorter, however many there are.
+pub(super) const SHORTEST_SAMPLE: Duration = Duration::from_millis(2);
+/// The longest samples, by [`Length`].
+pub(super) const LONGEST_SAMPLES: [Duration; 3] = [
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+];
+
 /// How long a run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
@@ -58,18 +67,20 @@ impl Length {
         processes: usize,
     ) -> anyhow::Result<Plan> {
         let seconds = times[self as usize];
-        let (rounds, longest) = match self {
-            Length::Quick => (6, 0.02),
-            Length::Default => (8, 0.1),
-            Length::Full => (12, 0.25),
+        let rounds = match self {
+            Length::Quick => 6,
+            Length::Default => 8,
+            Length::Full => 12,
         };
+        let longest = LONGEST_SAMPLES[self as usize].as_secs_f64();
         // One besides, which shows how far a variant is from itself.
         let points = experiment.points();
         let variants: usize = points.iter().map(|point| point.variants.len() + 1).sum();
         // Fresh processes share the rounds.
         let rounds = (rounds / processes).max(MIN_ROUNDS);
         let samples = variants * SAMPLES_PER_ROUND * (rounds + 1) * processes;
-        let sample = (seconds / samples.max(1) as f64).clamp(0.002, longest);
+        let sample =
+            (seconds / samples.max(1) as f64).clamp(SHORTEST_SAMPLE.as_secs_f64(), longest);
         Ok(Plan::new(Duration::from_secs_f64(sample), rounds)?)
     }
 }

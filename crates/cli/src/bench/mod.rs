@@ -10,6 +10,7 @@ mod progress;
 mod published;
 mod ratios;
 mod rwsem;
+mod self_check;
 mod session;
 mod span;
 mod table;
@@ -95,6 +96,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     processes: Option<u16>,
 
+    /// Check that verdicts keep what they promise, on invented noise and on this machine, and what the harness itself takes: a minute
+    #[arg(long, conflicts_with_all = ["experiments", "quick", "full", "threads", "json", "resume", "processes", "plot", "as_published"])]
+    self_check: bool,
+
     /// Measure one experiment for another process
     #[arg(long, hide = true, value_enum)]
     replica: Option<Name>,
@@ -142,6 +147,9 @@ fn thread_count(text: &str) -> Result<usize, String> {
 /// # Errors
 /// A result file that cannot be written, before anything is measured; a measurement that failed.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    if options.self_check {
+        return self_check::run();
+    }
     for path in options.json.iter().chain(&options.plot) {
         save::check_writable(path)?;
     }
@@ -421,6 +429,7 @@ mod tests {
             json: None,
             resume: None,
             processes: None,
+            self_check: false,
             replica: None,
         };
         threads(&options, cpus)
