@@ -1,7 +1,6 @@
 //! `countersink compare`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,6 +9,7 @@ use clap::{Args, ValueEnum};
 use countersink_harness::compare::read::{append, sheet};
 use countersink_harness::compare::{Cell, Direction, Row, Rule, Sheet, compare, differences};
 
+use crate::files;
 use crate::output::print;
 
 /// What `compare` takes.
@@ -64,9 +64,6 @@ enum FailOn {
     /// Worse than the base
     Slower,
 }
-
-/// Larger files are not results.
-const MOST_BYTES: u64 = 256 << 20;
 
 /// Compares.
 ///
@@ -144,17 +141,7 @@ fn read(files: &str) -> anyhow::Result<Sheet> {
 }
 
 fn read_one(path: &str) -> anyhow::Result<Sheet> {
-    let reading = || format!("cannot read {path}");
-    let file = std::fs::File::open(path).with_context(reading)?;
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .with_context(reading)?;
-    ensure!(
-        bytes.len() as u64 <= MOST_BYTES,
-        "{path} is larger than 256 MiB"
-    );
-    let text = String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{path} is not text"))?;
+    let text = files::read(Path::new(path))?;
     let name = Path::new(path)
         .file_stem()
         .map_or(path.into(), |stem| stem.to_string_lossy());

@@ -6,10 +6,12 @@
 mod bench;
 mod compare;
 mod doctor;
+mod files;
 mod list;
 mod names;
 mod output;
 mod pause;
+mod plots;
 mod prune;
 mod render;
 mod reset;
@@ -17,6 +19,7 @@ mod show;
 #[cfg(unix)]
 mod stat;
 mod table;
+mod tables;
 mod target;
 mod times;
 mod units;

@@ -1,6 +1,6 @@
 //! `countersink render`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -9,6 +9,7 @@ use countersink_harness::result::Results;
 use countersink_harness::save;
 
 use crate::output::print;
+use crate::{files, plots, tables};
 
 /// What `render` takes.
 #[derive(Args, Debug)]
@@ -20,8 +21,12 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = Form::Markdown)]
     format: Form,
 
-    /// Write to a file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
+    /// What pictures show by threads
+    #[arg(long, value_enum, default_value_t)]
+    values: plots::Values,
+
+    /// Write to a file instead of standard output; to a directory, for svg
+    #[arg(short, long, value_name = "FILE", required_if_eq("format", "svg"))]
     output: Option<PathBuf>,
 }
 
@@ -31,10 +36,16 @@ enum Form {
     Csv,
     /// What Go's benchmarks print, for benchstat: a line for each sample
     Go,
-    /// Tables
+    /// A table for each experiment, with its verdicts
     Markdown,
+    /// The tables that bench prints
+    Text,
     /// The same again, as this version writes it
     Json,
+    /// Pictures, a file for each
+    Svg,
+    /// Pictures in letters
+    Plot,
 }
 
 /// Renders.
@@ -42,19 +53,43 @@ enum Form {
 /// # Errors
 /// A file that cannot be read or written, or is no result.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    let path = options.file.display();
-    let text =
-        std::fs::read_to_string(&options.file).with_context(|| format!("cannot read {path}"))?;
-    let results = Results::from_json(&text).with_context(|| path.to_string())?;
-    let format = match options.format {
-        Form::Csv => Format::Csv,
-        Form::Go => Format::Go,
-        Form::Markdown => Format::Markdown,
-        Form::Json => Format::Json,
+    let results = files::results(&options.file)?;
+    if matches!(
+        options.format,
+        Form::Text | Form::Svg | Form::Plot | Form::Markdown
+    ) {
+        files::ensure_can_be_shown(&options.file, &results)?;
+    }
+    let text = match options.format {
+        Form::Csv => render(&results, Format::Csv),
+        Form::Go => render(&results, Format::Go),
+        Form::Markdown => render(&results, Format::Markdown),
+        Form::Json => render(&results, Format::Json),
+        Form::Text => tables::render(&results),
+        Form::Plot => plots::render_terminal(&results, options.values),
+        Form::Svg => {
+            let directory = options.output.as_deref().unwrap_or(Path::new("."));
+            return draw(&results, options.values, directory);
+        }
     };
-    let text = render(&results, format);
     match &options.output {
         Some(path) => Ok(save::save(path, text.as_bytes())?),
         None => print(&text),
     }
+}
+
+fn draw(results: &Results, values: plots::Values, directory: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let pictures = plots::all(results, values)?;
+    for picture in &pictures {
+        let path = directory.join(format!("{}.svg", picture.name));
+        save::save(&path, picture.svg.for_file().as_bytes())?;
+    }
+    let s = if pictures.len() == 1 { "" } else { "s" };
+    print(&format!(
+        "{} picture{s} in {}\n",
+        pictures.len(),
+        directory.display()
+    ))
 }

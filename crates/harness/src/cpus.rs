@@ -147,6 +147,17 @@ impl Topology {
     }
 }
 
+/// How many CPUs a list such as `0-3,8` has; `None` if it is none.
+pub fn count_cpu_list(list: &str) -> Option<usize> {
+    let count = |part: &str| -> Option<usize> {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let [first, last] = [first, last].map(|cpu| cpu.trim().parse::<usize>().ok());
+        last?.checked_sub(first?)?.checked_add(1)
+    };
+    let mut counts = list.split(',').map(count);
+    counts.try_fold(0_usize, |sum, count| sum.checked_add(count?))
+}
+
 /// CPU numbers as the kernel writes lists: `0-3,8`.
 pub fn format_cpu_list(cpus: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
@@ -172,6 +183,21 @@ pub fn format_cpu_list(cpus: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_are_counted_and_not_spelled_out() {
+        assert_eq!(count_cpu_list("0-3,8"), Some(5));
+        assert_eq!(count_cpu_list("1-18446744073709551615"), Some(usize::MAX));
+        for bad in [
+            "",
+            "x",
+            "3-1",
+            "0-18446744073709551615",
+            "1-18446744073709551615,1",
+        ] {
+            assert_eq!(count_cpu_list(bad), None, "{bad}");
+        }
+    }
 
     fn topology(cpus: &[(usize, i64, i64)]) -> Topology {
         let cpu = |&(id, package, core)| Cpu {

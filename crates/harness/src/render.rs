@@ -1,6 +1,7 @@
 //! Results in other forms than JSON, made from what was saved.
 
 use crate::result::{ExperimentResult, PointResult, Results};
+use crate::verdict::against_first;
 
 /// A form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ fn field(text: &str) -> String {
 }
 
 fn csv(results: &Results) -> String {
-    let mut text = "experiment,variant,op,pattern,threads,unit,median,ci95_low,ci95_high,mean,stddev,min,max,fairness,samples\n"
+    let mut text = "experiment,variant,op,pattern,threads,unit,median,ci95_low,ci95_high,mean,stddev,min,max,fairness,samples,repeated,disturbed,sound,partial\n"
         .to_owned();
     for (experiment, point) in points(results) {
         let wall = &point.wall;
@@ -55,7 +56,7 @@ fn csv(results: &Results) -> String {
         let texts = [&experiment.name, &point.variant, &point.op, &point.pattern];
         let fields = texts.map(|text| field(text)).join(",");
         text += &format!(
-            "{fields},{},{},{},{low},{high},{},{},{},{},{},{}\n",
+            "{fields},{},{},{},{low},{high},{},{},{},{},{},{},{},{},{},{}\n",
             point.threads,
             field(&point.unit),
             wall.median,
@@ -64,7 +65,11 @@ fn csv(results: &Results) -> String {
             wall.min,
             wall.max,
             point.fairness,
-            point.samples.len()
+            point.samples.len(),
+            point.repeated,
+            point.disturbed(),
+            point.is_sound(),
+            experiment.partial
         );
     }
     text
@@ -106,6 +111,13 @@ fn go(results: &Results) -> String {
         if let Some(first) = name.get(..1) {
             name = first.to_uppercase() + &name[1..];
         }
+        if !point.is_sound() {
+            // No line of a benchmark begins like this, so it is passed over.
+            text += &format!(
+                "# more than a quarter of the samples was disturbed: the {} below\n",
+                point.samples.len()
+            );
+        }
         for sample in &point.samples {
             text += &format!(
                 "Benchmark{name}/op={}/pattern={}/variant={}/threads={}-{}\t1\t{sample} {}\n",
@@ -123,7 +135,7 @@ fn go(results: &Results) -> String {
 
 fn markdown(results: &Results) -> String {
     let machine = &results.machine;
-    let known = |value: &Option<String>| value.as_deref().unwrap_or("unknown").replace('|', "\\|");
+    let known = |value: &Option<String>| cell(value.as_deref().unwrap_or("unknown"));
     let mut text = format!(
         "CPU: {}, kernel: {}, hypervisor: {}\n",
         known(&machine.cpu_model),
@@ -131,26 +143,57 @@ fn markdown(results: &Results) -> String {
         known(&machine.hypervisor)
     );
     for (name, value) in &machine.conditions {
-        text += &format!("{name}: {value}\n");
+        text += &format!("{}: {}\n", cell(name), cell(value));
     }
     for experiment in &results.experiments {
-        text += &format!(
-            "\n## {}\n\n| variant | operation | pattern | threads | median | 95 % interval | fairness |\n|---|---|---|--:|--:|---|--:|\n",
-            experiment.name
-        );
-        for point in &experiment.points {
-            let interval = point.wall.ci95.map_or("-".to_owned(), |[low, high]| {
-                format!("{low:.3} to {high:.3}")
-            });
-            let texts = [&point.variant, &point.op, &point.pattern];
-            let cells = texts.map(|text| text.replace('|', "\\|")).join(" | ");
-            text += &format!(
-                "| {cells} | {} | {:.3} {} | {interval} | {:.2} |\n",
-                point.threads, point.wall.median, point.unit, point.fairness
-            );
-        }
+        text += &of_experiment(experiment);
     }
     text
+}
+
+fn of_experiment(experiment: &ExperimentResult) -> String {
+    let mut text = format!("\n## {}\n\n", cell(&experiment.name));
+    if experiment.partial {
+        text += "The run was ended before all points were measured.\n\n";
+    }
+    text += "| variant | operation | pattern | threads | median | 95 % interval | fairness | to the first variant | verdict |\n\
+             |---|---|---|--:|--:|---|--:|---|---|\n";
+    let judged = against_first(experiment);
+    let mut verdicts = judged.iter().peekable();
+    for point in &experiment.points {
+        let interval = point.wall.ci95.map_or("-".to_owned(), |[low, high]| {
+            format!("{low:.3} to {high:.3}")
+        });
+        let texts = [&point.variant, &point.op, &point.pattern];
+        let cells = texts.map(|text| cell(text)).join(" | ");
+        let mark = if point.is_sound() { "" } else { " !" };
+        // In the order of the points.
+        let found = verdicts.next_if(|judged| std::ptr::eq(judged.point, point));
+        let verdict = found.map_or(" | ".to_owned(), |judged| {
+            let ratio = judged.ratio.of_medians;
+            let interval = judged.ratio.ci95.map_or(String::new(), |[low, high]| {
+                format!(" [{low:.3}, {high:.3}]")
+            });
+            format!("{ratio:.3}{interval} | {}", judged.verdict.name())
+        });
+        text += &format!(
+            "| {cells} | {} | {:.3} {}{mark} | {interval} | {:.2} | {verdict} |\n",
+            point.threads,
+            point.wall.median,
+            cell(&point.unit),
+            point.fairness
+        );
+    }
+    if experiment.points.iter().any(|point| !point.is_sound()) {
+        text += "\n!: more than a quarter of the samples was disturbed\n";
+    }
+    text
+}
+
+/// What breaks no table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+        .replace(|c: char| c.is_control(), " ")
 }
 
 #[cfg(test)]
@@ -172,7 +215,7 @@ mod tests {
         let line = text.lines().nth(1).expect("a point");
         assert_eq!(
             line,
-            r#"check-before-set,plain,write,"32 KiB, ""x""",2,ns/op,1.5,1,2,1.5,0.5,1,2,0.5,2"#
+            r#"check-before-set,plain,write,"32 KiB, ""x""",2,ns/op,1.5,1,2,1.5,0.5,1,2,0.5,2,0,0,true,false"#
         );
     }
 
@@ -196,8 +239,51 @@ mod tests {
             text.starts_with("CPU: A\\|B, kernel: 6.1, hypervisor: unknown\n"),
             "{text}"
         );
-        let row = r#"| plain | write | 32 KiB, "x" | 2 | 1.500 ns/op | 1.000 to 2.000 | 0.50 |"#;
+        let row =
+            r#"| plain | write | 32 KiB, "x" | 2 | 1.500 ns/op | 1.000 to 2.000 | 0.50 |  |  |"#;
         assert!(text.ends_with(&format!("{row}\n")), "{text}");
+    }
+
+    /// What is not to be trusted says so in every form.
+    #[test]
+    fn disturbed_points_and_partial_runs_are_marked() {
+        use crate::surroundings::{Disturbance, Surroundings};
+        let mut results = results();
+        let experiment = &mut results.experiments[0];
+        experiment.partial = true;
+        let disturbed = Surroundings {
+            disturbed: vec![Disturbance::Steal],
+            ..Surroundings::default()
+        };
+        experiment.points[0].surroundings = vec![disturbed];
+        experiment.points[0].repeated = 3;
+        assert!(render(&results, Format::Csv).ends_with(",2,3,1,false,true\n"));
+        let go = render(&results, Format::Go);
+        assert!(
+            go.contains(
+                "# more than a quarter of the samples was disturbed: the 2 below\nBenchmark"
+            ),
+            "{go}"
+        );
+        assert_eq!(sheet("x", &go).expect("Go's").series[0].values, [1.0, 2.0]);
+        let markdown = render(&results, Format::Markdown);
+        assert!(markdown.contains("| 1.500 ns/op ! |"), "{markdown}");
+        assert!(markdown.contains("ended before all points"), "{markdown}");
+    }
+
+    #[test]
+    fn markdown_has_verdicts() {
+        let mut results = results();
+        let points = &mut results.experiments[0].points;
+        points[0].samples = vec![1.5; 12];
+        let mut other = points[0].clone();
+        other.variant = "checked".to_owned();
+        points.push(other);
+        let text = render(&results, Format::Markdown);
+        assert!(
+            text.ends_with("| 0.50 | 1.000 [1.000, 1.000] | same |\n"),
+            "{text}"
+        );
     }
 
     #[test]

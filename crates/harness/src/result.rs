@@ -2,6 +2,7 @@
 //!
 //! Readers ignore fields that they do not know, so fields may be added under the same schema.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -371,14 +372,18 @@ impl ExperimentResult {
     /// How far a variant is from itself with so many threads: 0.02 says that of a hundred comparisons of a variant with itself
     /// 95 are at most 2 % off. `None` if none was compared with itself.
     pub fn noise_floor(&self, threads: usize) -> Option<f64> {
+        if self.noise.is_empty() {
+            return None;
+        }
+        let mut points = HashMap::new();
+        for point in self.points.iter().rev() {
+            points.insert(
+                (&point.variant, &point.op, &point.pattern, point.threads),
+                point,
+            );
+        }
         let off = |noise: &Noise| {
-            let is_its = |point: &&PointResult| {
-                point.variant == noise.variant
-                    && point.op == noise.op
-                    && point.pattern == noise.pattern
-                    && point.threads == noise.threads
-            };
-            let point = self.points.iter().find(is_its)?;
+            let point = points.get(&(&noise.variant, &noise.op, &noise.pattern, noise.threads))?;
             let ratio = paired(&noise.samples, &point.samples, noise.processes)?;
             Some((noise.threads, ratio.of_medians.ln().abs()))
         };

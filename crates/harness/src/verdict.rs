@@ -5,6 +5,9 @@
 //! slower. Two are the same where the whole 95 % interval of their ratio is within the floor, or 1 % where that is less. Of everything else it
 //! cannot be told, and that is said.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use crate::result::{ExperimentResult, PointResult};
 use crate::stats::Ratio;
 
@@ -106,19 +109,27 @@ pub struct Judged<'a> {
 /// it cannot be told.
 pub fn against_first(experiment: &ExperimentResult) -> Vec<Judged<'_>> {
     let mut judged: Vec<Judged<'_>> = Vec::new();
-    let points = &experiment.points;
-    for (at, point) in points.iter().enumerate() {
-        let base = points[..at]
-            .iter()
-            .find(|base| base.shares_point_with(point));
-        let Some((base, ratio)) = base.and_then(|base| Some((base, point.ratio_to(base)?))) else {
+    let mut firsts: HashMap<_, &PointResult> = HashMap::new();
+    let mut floors: HashMap<usize, Option<f64>> = HashMap::new();
+    for point in &experiment.points {
+        let base = match firsts.entry((&point.op, &point.pattern, point.threads, point.mode)) {
+            Entry::Occupied(first) => *first.get(),
+            Entry::Vacant(place) => {
+                place.insert(point);
+                continue;
+            }
+        };
+        let Some(ratio) = point.ratio_to(base) else {
             continue;
         };
+        let floor = floors
+            .entry(point.threads)
+            .or_insert_with(|| experiment.noise_floor(point.threads));
         judged.push(Judged {
             point,
             base,
             ratio,
-            floor: experiment.noise_floor(point.threads),
+            floor: *floor,
             verdict: Verdict::CannotTell,
         });
     }

@@ -1,19 +1,13 @@
 //! `countersink bench`.
 
-mod batch;
-mod check_before_set;
+mod as_published;
 mod disassembly;
 mod length;
-mod local;
 mod processes;
 mod progress;
-mod published;
-mod ratios;
 mod rwsem;
 mod self_check;
 mod session;
-mod span;
-mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -33,6 +27,8 @@ use countersink_harness::schedule::{MIN_ROUNDS, Plan};
 use countersink_harness::variant::{Experiment, Point};
 
 use crate::output::print;
+use crate::plots;
+use crate::tables::{self, batch, check_before_set, local, published, span};
 use length::{
     ACCURACY_TIMES, BATCH_TIMES, CHECK_BEFORE_SET_SAMPLES, LOCAL_TIMES, OVERSUBSCRIBED,
     PAGE_TABLE_ROUNDS, RWSEM_PUBLISHED_TIMES, RWSEM_TIMES, SPAN_TIMES,
@@ -206,7 +202,7 @@ fn run_batch(session: &mut Session<'_>) -> anyhow::Result<()> {
     if options.replica.is_some() {
         return Ok(());
     }
-    let mut text = table::machine(&session.results.machine, session.last());
+    let mut text = tables::machine(&session.results.machine, session.last());
     if let Some(measured) = session.last() {
         text += &batch::render(measured);
     }
@@ -233,24 +229,23 @@ fn run_rwsem(session: &mut Session<'_>) -> anyhow::Result<()> {
     if options.replica.is_some() {
         return Ok(());
     }
-    let mut text = table::machine(&session.results.machine, session.last());
+    let mut text = tables::machine(&session.results.machine, session.last());
     if let Some(measured) = session.last() {
-        text += &rwsem::render(measured, &ops, work, &experiment.events());
+        text += &tables::rwsem::render(measured, &ops, work, &experiment.events());
     }
     if options.rwsem.disasm {
         text += &rwsem::render_disassembly();
     }
     print(&text)?;
     if options.published {
-        use countersink_experiments::rwsem::published;
-        let experiment =
-            RwsemExperiment::new(&[published::OP], &published::THREADS, published::WORK);
+        use countersink_experiments::rwsem::published as seed;
+        let experiment = RwsemExperiment::new(&[seed::OP], &seed::THREADS, seed::WORK);
         let plan = session
             .length
             .plan(&RWSEM_PUBLISHED_TIMES, &experiment, 1)?;
         session.measure_by(&Named("rwsem-published", &experiment), &plan, 1)?;
         if let Some(measured) = session.last() {
-            print(&rwsem::render_published(&measured.points))?;
+            print(&tables::rwsem::render_published(&measured.points))?;
         }
     }
     Ok(())
@@ -264,7 +259,7 @@ fn run_check_before_set(session: &mut Session<'_>) -> anyhow::Result<()> {
         .last()
         .filter(|last| last.name == cbs::NAME)
         .cloned();
-    let found = if is_left {
+    let notes = if is_left {
         let mut bar = Bar::new(cbs::NAME, options.processes());
         let found = cbs::run(length, &mut bar, begun.as_ref());
         if begun.is_some() {
@@ -272,9 +267,9 @@ fn run_check_before_set(session: &mut Session<'_>) -> anyhow::Result<()> {
         }
         session.results.experiments.push(found.result.clone());
         session.complete(bar, options.processes())?;
-        found
+        found.notes
     } else {
-        cbs::set_ups_of_this_machine()
+        Vec::new()
     };
     let Some(result) = session.last().cloned() else {
         return Ok(());
@@ -282,15 +277,19 @@ fn run_check_before_set(session: &mut Session<'_>) -> anyhow::Result<()> {
     if options.replica.is_some() {
         return Ok(());
     }
-    let found = cbs::Measured { result, ..found };
-    let mut text = table::machine(&session.results.machine, session.last());
-    text += &check_before_set::render(&found, cbs::clock_ghz());
+    let found = cbs::Measured {
+        notes,
+        ..cbs::Measured::of(result)
+    };
+    let mut text = tables::machine(&session.results.machine, session.last());
+    text += &check_before_set::render(&found, &session.results.machine);
     print(&text)?;
     if let Some(path) = &options.plot {
-        check_before_set::plot(&found, path)?;
+        let svg = plots::break_even(&check_before_set::curves(&found))?;
+        save::save(path, svg.for_file().as_bytes())?;
     }
     if options.as_published {
-        session.aside(check_before_set::run_as_published)?;
+        session.aside(as_published::check_before_set)?;
     }
     Ok(())
 }
@@ -302,10 +301,16 @@ fn run_local(session: &mut Session<'_>) -> anyhow::Result<()> {
     if options.replica.is_some() {
         return Ok(());
     }
-    let mut text = table::machine(&session.results.machine, session.last());
+    let mut text = tables::machine(&session.results.machine, session.last());
     let mut points = Vec::new();
     if let Some(measured) = session.last() {
-        text += &local::render(measured, &experiment.sums(), options.normalize);
+        text += &local::render(
+            measured,
+            session.results.machine.arch.as_deref(),
+            options.normalize,
+        );
+        text += &local::render_sums(&experiment.sums());
+        text += &local::render_memory();
         if options.published {
             text += &published::render_machines(&measured.points);
         }
@@ -318,11 +323,13 @@ fn run_local(session: &mut Session<'_>) -> anyhow::Result<()> {
         session.measure_by(&Named("local-fixed", &fixed), &plan, 1)?;
         if let Some(measured) = session.last() {
             let normalize = options.normalize;
-            print(&local::render_fixed(measured, &fixed.sums(), normalize))?;
+            let text =
+                local::render_fixed(measured, normalize) + &local::render_sums(&fixed.sums());
+            print(&text)?;
         }
     }
     if options.as_published {
-        print(&session.aside(|| published::run_as_published(&points))?)?;
+        print(&session.aside(|| as_published::local(&points))?)?;
     }
     Ok(())
 }
@@ -339,7 +346,7 @@ fn run_span(session: &mut Session<'_>) -> anyhow::Result<()> {
     if session.options.replica.is_some() {
         return Ok(());
     }
-    let mut text = table::machine(&session.results.machine, session.last());
+    let mut text = tables::machine(&session.results.machine, session.last());
     if let Some(measured) = session.last() {
         text += &span::render_look_ups(&readings, &measured.points);
         text += &span::render_costs(measured);

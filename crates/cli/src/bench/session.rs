@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use countersink_harness::compare::differences;
 use countersink_harness::machine::Machine;
 use countersink_harness::measure;
@@ -15,6 +15,7 @@ use countersink_harness::variant::Experiment;
 use super::length::{Length, Times};
 use super::progress::Bar;
 use super::{Options, processes};
+use crate::files;
 use crate::pause::Interrupts;
 
 /// Ctrl-C ended the run.
@@ -186,8 +187,7 @@ fn said(plan: Planned) -> String {
 /// The results of a run that goes on: of this machine, under these conditions.
 fn begun(path: &PathBuf) -> anyhow::Result<Results> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
-    let results = Results::from_json(&text).with_context(|| shown.to_string())?;
+    let results = files::results(path)?;
     let bare = |machine: &Machine| Machine {
         // What experiments added.
         conditions: Default::default(),

@@ -21,12 +21,10 @@ mod sampling;
 
 use std::time::Duration;
 
-use countersink_harness::clock::RealClock;
 use countersink_harness::cpus::Topology;
 use countersink_harness::progress::Progress;
 use countersink_harness::result::{ExperimentResult, Noise, Planned, PointResult};
 use countersink_harness::schedule::{self, SAMPLES_PER_REPEAT, SAMPLES_PER_ROUND};
-use countersink_harness::surroundings;
 
 pub use caches::{Cache, caches};
 
@@ -94,6 +92,42 @@ impl SetUp {
         if self.together { 2 } else { 1 }
     }
 
+    /// The set-up of a pattern; but why there is as much memory, no pattern tells.
+    fn parse(pattern: &str) -> Option<SetUp> {
+        let (bytes, rest) = pattern.split_once(", ")?;
+        let (count, unit) = bytes.split_once(' ')?;
+        let unit = match unit {
+            "KiB" => KIB,
+            "MiB" => MIB,
+            _ => return None,
+        };
+        let bytes = count.parse::<usize>().ok()?.checked_mul(unit)?;
+        let (together, values) = match rest.strip_prefix("with a reader, ") {
+            Some(values) => (true, values),
+            None => (false, rest),
+        };
+        let values = match values {
+            "values change" => Values::Change,
+            "values stay" => Values::Stay,
+            share => Values::Share(share.strip_suffix(" % stay")?.parse().ok()?),
+        };
+        let published = match together {
+            true => PUBLISHED_TOGETHER,
+            false => PUBLISHED_ALONE,
+        };
+        let why = match values {
+            Values::Share(_) => "swept",
+            _ if published.contains(&bytes) => "published",
+            _ => "by this machine's caches",
+        };
+        Some(SetUp {
+            bytes,
+            why: why.to_owned(),
+            together,
+            values,
+        })
+    }
+
     /// The pattern of its points.
     pub fn pattern(&self) -> String {
         let beside = if self.together { ", with a reader" } else { "" };
@@ -120,6 +154,42 @@ pub struct Measured {
     pub result: ExperimentResult,
     /// What was not as it should be: memory that could not be locked, a second CPU that is not there.
     pub notes: Vec<String>,
+}
+
+impl Measured {
+    /// What a saved result is of: the set-ups are in the patterns of its points.
+    pub fn of(result: ExperimentResult) -> Measured {
+        let mut all: Vec<SetUp> = Vec::new();
+        for found in result
+            .points
+            .iter()
+            .filter_map(|point| SetUp::parse(&point.pattern))
+        {
+            if !all.contains(&found) {
+                all.push(found);
+            }
+        }
+        let is_swept = |set_up: &SetUp| matches!(set_up.values, Values::Share(_));
+        let (swept, set_ups): (Vec<SetUp>, Vec<SetUp>) = all.into_iter().partition(is_swept);
+        let mut sweeps: Vec<Vec<SetUp>> = Vec::new();
+        for set_up in swept {
+            let is_of = |sweep: &&mut Vec<SetUp>| {
+                sweep.first().is_some_and(|first| {
+                    first.bytes == set_up.bytes && first.together == set_up.together
+                })
+            };
+            match sweeps.iter_mut().find(is_of) {
+                Some(sweep) => sweep.push(set_up),
+                None => sweeps.push(vec![set_up]),
+            }
+        }
+        Measured {
+            set_ups,
+            sweeps,
+            result,
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// The experiment's name.
@@ -171,7 +241,7 @@ pub fn run(
 }
 
 /// What is measured here, and nothing measured yet.
-pub fn set_ups_of_this_machine() -> Measured {
+fn set_ups_of_this_machine() -> Measured {
     let two = Topology::detect().cpus().len() >= 2;
     Measured {
         set_ups: set_ups(two),
@@ -187,13 +257,6 @@ pub fn plan(length: Duration) -> Planned {
         sample_ns: u64::try_from(length.as_nanos()).unwrap_or(u64::MAX),
         rounds: ROUNDS,
     }
-}
-
-/// The clock rate of this CPU: the fastest of several looks.
-pub fn clock_ghz() -> f64 {
-    let clock = RealClock::new();
-    let looks = (0..10).map(|_| surroundings::clock_ghz(&clock));
-    looks.fold(0.0, f64::max)
 }
 
 fn set_ups(two: bool) -> Vec<SetUp> {
@@ -470,6 +533,38 @@ mod tests {
         let odd = [(0, 0.9), (50, 1.5), (100, 0.5)];
         assert_eq!(of(&odd, 0.01), BreakEven::From(75.0, 50, 100));
         assert_eq!(of(&[], 0.0), BreakEven::Unknown);
+    }
+
+    #[test]
+    fn set_ups_are_in_their_patterns() {
+        let set_up = |bytes, together, values| SetUp {
+            bytes,
+            why: String::new(),
+            together,
+            values,
+        };
+        for (bytes, together, values) in [
+            (48 * KIB, false, Values::Change),
+            (16 * MIB, true, Values::Stay),
+            (3 * MIB, true, Values::Share(95)),
+        ] {
+            let pattern = set_up(bytes, together, values).pattern();
+            let found = SetUp::parse(&pattern).expect("a set-up");
+            assert_eq!(
+                set_up(found.bytes, found.together, found.values),
+                set_up(bytes, together, values)
+            );
+        }
+        for other in [
+            "",
+            "32 KiB",
+            "x KiB, values stay",
+            "1 GiB, values stay",
+            "1 KiB, 5 stay",
+            "18446744073709551615 MiB, values stay",
+        ] {
+            assert_eq!(SetUp::parse(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use countersink_experiments::span::{COUNT, IN_TURN, SAME, TIME};
 use countersink_harness::result::{ExperimentResult, PointResult};
 
-use crate::bench::ratios::Ratios;
-use crate::bench::table::{RATIOS, fair_median, find, header, numbers, rows, thread_label};
 use crate::output::wrap;
+use crate::tables::ratios::Ratios;
+use crate::tables::{RATIOS, fair_median, find, header, numbers, rows, thread_label};
 
 /// The rows of the costs of counting, and of timing.
 const COUNTING: [&str; 7] = [
@@ -30,7 +30,7 @@ const TIMING: [&str; 7] = [
 ];
 
 /// What counting and timing cost.
-pub(in crate::bench) fn render(measured: &ExperimentResult) -> String {
+pub(crate) fn render(measured: &ExperimentResult) -> String {
     let points = &measured.points;
     let mut text = "\nWhat counting costs, wall ns/op: time x threads / operations\n".to_owned();
     text += &wrap(

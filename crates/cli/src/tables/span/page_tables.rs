@@ -6,11 +6,11 @@ use countersink_experiments::span::page_tables::{
 use countersink_experiments::span::readings::{Difference, Figure};
 
 use super::line;
-use crate::bench::table::figure;
 use crate::output::wrap;
+use crate::tables::figure;
 
 /// The page tables: what the spans showed, and the differences between levels.
-pub(in crate::bench) fn render(found: &PageTables) -> String {
+pub(crate) fn render(found: &PageTables) -> String {
     let mut text = "\nPage tables from outside, each event timed with a span\n".to_owned();
     text += &wrap(
         "The kernel patch times these inside the kernel. A program sees the whole fault around an allocation: entering \

@@ -4,9 +4,9 @@ mod costs;
 mod look_ups;
 mod page_tables;
 
-pub(super) use costs::render as render_costs;
-pub(super) use look_ups::render as render_look_ups;
-pub(super) use page_tables::render as render_page_tables;
+pub(crate) use costs::render as render_costs;
+pub(crate) use look_ups::render as render_look_ups;
+pub(crate) use page_tables::render as render_page_tables;
 
 use countersink::reader::Span;
 use countersink_experiments::span::readings::quantile;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     /// A span of events, all in the bucket of no time.
-    pub(super) fn span(events: u64, time: u64, min: u64, max: u64) -> Span {
+    pub(crate) fn span(events: u64, time: u64, min: u64, max: u64) -> Span {
         Span {
             events,
             time,
@@ -65,7 +65,7 @@ mod tests {
     }
 
     /// A reading of six rounds and the warm-up's, whose samples are all the same.
-    pub(super) fn reading((variant, op, pattern): (&str, &str, &str), sample: Span) -> Reading {
+    pub(crate) fn reading((variant, op, pattern): (&str, &str, &str), sample: Span) -> Reading {
         Reading {
             variant: variant.to_owned(),
             op: op.to_owned(),

@@ -9,7 +9,7 @@ use countersink_harness::result::{ExperimentResult, PointResult};
 use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::ratios::Ratios;
-use super::table::{RATIOS, fair_median, figure, find, header, numbers, rows};
+use super::{RATIOS, fair_median, figure, find, header, numbers, rows};
 use crate::output::wrap;
 
 const WAYS: [&str; 9] = [
@@ -25,7 +25,7 @@ const WAYS: [&str; 9] = [
 ];
 
 /// What additions and reads cost.
-pub(super) fn render(measured: &ExperimentResult) -> String {
+pub(crate) fn render(measured: &ExperimentResult) -> String {
     let points = &measured.points;
     let mut text = "\nAdding to a counter that tells how much it has about, wall ns/op: time x threads / operations\n".to_owned();
     text += &wrap(
@@ -193,7 +193,7 @@ fn scaling(measured: &ExperimentResult) -> String {
 }
 
 /// How far reads were off.
-pub(super) fn render_accuracy(batch: u32, threads: usize, seen: &[Accuracy]) -> String {
+pub(crate) fn render_accuracy(batch: u32, threads: usize, seen: &[Accuracy]) -> String {
     let header = header(
         "",
         ["reads", "farthest", "promised", "further"].map(str::to_owned),
@@ -216,7 +216,7 @@ pub(super) fn render_accuracy(batch: u32, threads: usize, seen: &[Accuracy]) -> 
 }
 
 /// How large call sites are.
-pub(super) fn render_sizes() -> String {
+pub(crate) fn render_sizes() -> String {
     match program() {
         Ok((text, symbols)) => sizes_of(text, &symbols),
         Err(reason) => format!("\nSizes are not known: {reason}\n"),

@@ -1,4 +1,15 @@
-//! What all tables have in common.
+//! The tables of experiments, as `bench` prints them and `render` does again; and what they have in common.
+
+pub(crate) mod batch;
+pub(crate) mod check_before_set;
+pub(crate) mod local;
+pub(crate) mod published;
+pub(crate) mod ratios;
+pub(crate) mod rwsem;
+mod saved;
+pub(crate) mod span;
+
+pub(crate) use saved::render;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +20,7 @@ use countersink_harness::stats::Ratio;
 use countersink_harness::surroundings::Disturbance;
 
 /// A table of numbers: the first column to the left, the others to the right.
-pub(super) fn numbers(header: &[String], rows: &[Vec<String>]) -> String {
+pub(crate) fn numbers(header: &[String], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -25,7 +36,7 @@ pub(super) fn numbers(header: &[String], rows: &[Vec<String>]) -> String {
 }
 
 /// Three significant digits, so that a table of 0.5 and 250 can be read.
-pub(super) fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     let decimals = match value.abs() {
         value if value < 9.995 => 2,
         value if value < 99.95 => 1,
@@ -35,11 +46,11 @@ pub(super) fn figure(value: f64) -> String {
 }
 
 /// The head of a list of ratios.
-pub(super) const RATIOS: &str = "Ratios of medians, with their 95 % interval over the rounds. faster, slower: by a paired t-test, with Holm's correction \
+pub(crate) const RATIOS: &str = "Ratios of medians, with their 95 % interval over the rounds. faster, slower: by a paired t-test, with Holm's correction \
 for the list,\nat 5 %, and beyond the noise; same: the whole interval is within the noise, or 1 %\n";
 
 /// A median with how far its 95 % interval reaches, in percent of it; with a mark where too many samples were disturbed.
-pub(super) fn median(point: &PointResult) -> String {
+pub(crate) fn median(point: &PointResult) -> String {
     let wall = &point.wall;
     let spread = match wall.ci95 {
         Some([low, high]) => {
@@ -53,7 +64,7 @@ pub(super) fn median(point: &PointResult) -> String {
 }
 
 /// A median of several threads, with a mark where one did less than half as much as another.
-pub(super) fn fair_median(point: &PointResult) -> String {
+pub(crate) fn fair_median(point: &PointResult) -> String {
     let mark = if point.fairness < 0.5 {
         " (unfair)"
     } else {
@@ -63,7 +74,7 @@ pub(super) fn fair_median(point: &PointResult) -> String {
 }
 
 /// A ratio of medians with its interval.
-pub(super) fn ratio(ratio: &Ratio) -> String {
+pub(crate) fn ratio(ratio: &Ratio) -> String {
     let interval = ratio.ci95.map_or(String::new(), |[low, high]| {
         format!(" [{low:.3}, {high:.3}]")
     });
@@ -71,7 +82,7 @@ pub(super) fn ratio(ratio: &Ratio) -> String {
 }
 
 /// The point of a variant.
-pub(super) fn find<'a>(
+pub(crate) fn find<'a>(
     points: &'a [PointResult],
     (variant, op, pattern, threads): (&str, &str, &str, usize),
 ) -> Option<&'a PointResult> {
@@ -84,7 +95,7 @@ pub(super) fn find<'a>(
 }
 
 /// What a ratio says of its aim, if it has one.
-pub(super) fn verdict(found: &Ratio, aim: Option<f64>) -> String {
+pub(crate) fn verdict(found: &Ratio, aim: Option<f64>) -> String {
     let Some(aim) = aim else {
         return String::new();
     };
@@ -97,12 +108,12 @@ pub(super) fn verdict(found: &Ratio, aim: Option<f64>) -> String {
 }
 
 /// The first column's head and the others'.
-pub(super) fn header(first: &str, others: impl IntoIterator<Item = String>) -> Vec<String> {
+pub(crate) fn header(first: &str, others: impl IntoIterator<Item = String>) -> Vec<String> {
     std::iter::once(first.to_owned()).chain(others).collect()
 }
 
 /// A row for each way that has figures.
-pub(super) fn rows(ways: &[&str], cells: impl Fn(&str) -> Vec<String>) -> Vec<Vec<String>> {
+pub(crate) fn rows(ways: &[&str], cells: impl Fn(&str) -> Vec<String>) -> Vec<Vec<String>> {
     let rows = ways.iter().map(|way| {
         let mut row = vec![(*way).to_owned()];
         row.extend(cells(way));
@@ -113,7 +124,7 @@ pub(super) fn rows(ways: &[&str], cells: impl Fn(&str) -> Vec<String>) -> Vec<Ve
 }
 
 /// The head of a column of some points.
-pub(super) fn thread_label(points: &[&PointResult], threads: usize) -> String {
+pub(crate) fn thread_label(points: &[&PointResult], threads: usize) -> String {
     let at = |point: &&&PointResult| point.threads == threads;
     let mut label = format!("{threads} thread{}", if threads == 1 { "" } else { "s" });
     if points.iter().filter(at).any(|point| point.oversubscribed) {
@@ -127,7 +138,7 @@ pub(super) fn thread_label(points: &[&PointResult], threads: usize) -> String {
 }
 
 /// What the numbers were measured on.
-pub(super) fn machine(machine: &Machine, measured: Option<&ExperimentResult>) -> String {
+pub(crate) fn machine(machine: &Machine, measured: Option<&ExperimentResult>) -> String {
     let known = |field: &Option<String>| field.clone().unwrap_or_else(|| "unknown".to_owned());
     let points = measured.map_or(&[][..], |measured| &measured.points);
     let threads = match (
@@ -154,6 +165,9 @@ pub(super) fn machine(machine: &Machine, measured: Option<&ExperimentResult>) ->
     );
     for (name, value) in &machine.conditions {
         text += &format!("{name:<10} {value}\n");
+    }
+    if measured.is_some_and(|measured| measured.partial) {
+        text += "partial    the run was ended before all points were measured\n";
     }
     if let Some(measured) = measured {
         text += &validity(measured);

@@ -4,10 +4,10 @@ use countersink_harness::result::{ExperimentResult, PointResult};
 use countersink_harness::stats::Ratio;
 use countersink_harness::verdict::{Verdict, judge};
 
-use super::table;
+use crate::tables as table;
 
 /// Lines of one list. The verdicts on them are made together, since the more comparisons there are the more look different by chance.
-pub(super) struct Ratios<'a> {
+pub(crate) struct Ratios<'a> {
     measured: &'a ExperimentResult,
     lines: Vec<Line>,
 }
@@ -22,7 +22,7 @@ struct Line {
 }
 
 impl<'a> Ratios<'a> {
-    pub(super) fn new(measured: &'a ExperimentResult) -> Self {
+    pub(crate) fn new(measured: &'a ExperimentResult) -> Self {
         Ratios {
             measured,
             lines: Vec::new(),
@@ -31,7 +31,7 @@ impl<'a> Ratios<'a> {
 
     /// Holds one against the other, by the ratio of their times, and against an aim if there is one. Nothing where they share no
     /// rounds.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         label: String,
         (one, other): (&PointResult, &PointResult),
@@ -52,14 +52,14 @@ impl<'a> Ratios<'a> {
     }
 
     /// Adds to the line that was added last.
-    pub(super) fn note(&mut self, note: &str) {
+    pub(crate) fn note(&mut self, note: &str) {
         if let Some(line) = self.lines.last_mut() {
             line.rest += note;
         }
     }
 
     /// A line for each, and under them what the words mean. Empty if there are none.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let pairs: Vec<_> = self
             .lines
             .iter()

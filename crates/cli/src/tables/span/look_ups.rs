@@ -6,8 +6,8 @@ use countersink_experiments::span::{COLD, FIRST_USE, HOT, LOOK_UP};
 use countersink_harness::result::PointResult;
 
 use super::line;
-use crate::bench::table::{figure as digits, find, median, ratio};
 use crate::output::wrap;
+use crate::tables::{figure as digits, find, median, ratio};
 use crate::units::{self, scaled};
 
 /// The variants of the look-ups, and what their rows are called.
@@ -17,7 +17,7 @@ const TABLES: [(&str, &str); 3] = [
     ("empty", "an empty span"),
 ];
 /// The look-ups: what the spans showed, and what was published.
-pub(in crate::bench) fn render(readings: &[Reading], points: &[PointResult]) -> String {
+pub(crate) fn render(readings: &[Reading], points: &[PointResult]) -> String {
     let mut text = "Look-ups of the page of an object, each timed with its own span\n".to_owned();
     text += &wrap(
         "virtual memmap: one array, so the look-up is arithmetic. sparsemem: a table of sections is read \

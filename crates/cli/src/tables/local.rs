@@ -10,9 +10,7 @@ use countersink_percpu::WORDS;
 use crate::output::wrap;
 
 use super::ratios::Ratios;
-use super::table::{
-    RATIOS, fair_median, figure, find, header, median, numbers, rows, thread_label,
-};
+use super::{RATIOS, fair_median, figure, find, header, median, numbers, rows, thread_label};
 
 /// The rows of the first table.
 const WAYS: [&str; 7] = [
@@ -26,7 +24,9 @@ const HOT_WAYS: [&str; 8] = [
 const REFERENCE: &str = "local";
 
 /// Everything but the fixed iterations.
-pub(super) fn render(measured: &ExperimentResult, sums: &[Sum], normalize: bool) -> String {
+///
+/// The architecture says what `LocalCount` is.
+pub(crate) fn render(measured: &ExperimentResult, arch: Option<&str>, normalize: bool) -> String {
     let points = &measured.points;
     let mut text = format!(
         "Ways to bump a local counter, one thread{}\n",
@@ -43,21 +43,20 @@ pub(super) fn render(measured: &ExperimentResult, sums: &[Sum], normalize: bool)
     );
     text += "\n";
     text += &seed_table(points, normalize);
-    text += &memory_line();
-    text += &local_count(points);
+    text += "\n";
+    text += &local_count(points, arch);
     text += &hot_table(points, normalize);
     text += &shared_table(points);
-    text += &ratios(measured);
-    text + &sums_table(sums)
+    text + &ratios(measured)
 }
 
 /// The first table with the seed's iterations.
-pub(super) fn render_fixed(measured: &ExperimentResult, sums: &[Sum], normalize: bool) -> String {
+pub(crate) fn render_fixed(measured: &ExperimentResult, normalize: bool) -> String {
     let text = format!(
         "\nThe same with {ITERATIONS} iterations for each sample, as published{}\n\n",
         unit(normalize)
     );
-    text + &seed_table(&measured.points, normalize) + &sums_table(sums)
+    text + &seed_table(&measured.points, normalize)
 }
 
 fn unit(normalize: bool) -> &'static str {
@@ -109,7 +108,8 @@ fn cell(points: &[PointResult], key: (&str, &str, &str, usize), normalize: bool)
     }
 }
 
-fn memory_line() -> String {
+/// What the counters take on this machine.
+pub(crate) fn render_memory() -> String {
     let parts = memory()
         .into_iter()
         .map(|(way, bytes)| format!("{way} {} MB", bytes >> 20));
@@ -121,11 +121,11 @@ fn memory_line() -> String {
 }
 
 /// Whether the alias for this architecture was the fastest of the seed's ways here.
-fn local_count(points: &[PointResult]) -> String {
-    let alias = if cfg!(target_arch = "x86_64") {
-        "local"
-    } else {
-        "trivalue"
+fn local_count(points: &[PointResult], arch: Option<&str>) -> String {
+    let alias = match arch {
+        Some("x86_64") => "local",
+        Some(_) => "trivalue",
+        None => return String::new(),
     };
     let others = WAYS
         .iter()
@@ -156,7 +156,10 @@ fn local_count(points: &[PointResult]) -> String {
         _ => format!("here these were faster: {}", list(&slower)),
     };
     wrap(
-        &format!("LocalCount is {alias} on this architecture: {verdict}"),
+        &format!(
+            "LocalCount is {alias} on {}: {verdict}",
+            arch.unwrap_or_default()
+        ),
         0,
     )
 }
@@ -234,7 +237,8 @@ fn aim(pattern: &str, threads: usize, oversubscribed: bool) -> Option<f64> {
     }
 }
 
-fn sums_table(sums: &[Sum]) -> String {
+/// What the counters held in the end.
+pub(crate) fn render_sums(sums: &[Sum]) -> String {
     let mut text = "\nSums of the counters, each equal to what its operations make\n\n".to_owned();
     let seed_columns = COLUMNS.map(|(op, pattern)| format!("{op} {pattern}, 1 thread"));
     let header = header("", COLUMNS.iter().map(|(op, _)| (*op).to_owned()));
