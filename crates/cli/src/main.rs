@@ -14,6 +14,7 @@ mod pause;
 mod plots;
 mod prune;
 mod render;
+mod report;
 mod reset;
 mod show;
 #[cfg(unix)]
@@ -58,6 +59,8 @@ enum Command {
     Compare(compare::Options),
     /// Saved results in another form
     Render(render::Options),
+    /// Saved results as one page, with tables, pictures and verdicts
+    Report(report::Options),
     /// Run small system calls with a counter in each, as tasks on all CPUs
     #[cfg(target_os = "linux")]
     Workload(workload::Options),
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Render(options) => done(render::run(&options)),
+        Command::Report(options) => done(report::run(&options)),
         #[cfg(target_os = "linux")]
         Command::Workload(options) => done(workload::run(&options)),
         Command::Doctor(options) => done(doctor::run(&options)),

@@ -148,13 +148,21 @@ mod tests {
         ];
         results.experiments.push(measured);
         let text = render(&results);
-        let table = " do          1 thread  2 threads\n fast, one  10.0 ±0%   20.0 ±0%\n fast, two         -   30.0 ±0%\n\n \
-                     undo        1 thread\n slow, one  40.0 ±0%\n";
+        let table = [
+            " do         1 thread  2 threads",
+            " fast, one  10.0 ±0%   20.0 ±0%",
+            " fast, two         -   30.0 ±0%",
+            "",
+            " undo       1 thread",
+            " slow, one  40.0 ±0%",
+            "",
+        ]
+        .join("\n");
         assert!(
             text.starts_with("unheard of\n\nCPU        unknown"),
             "{text}"
         );
-        assert!(text.ends_with(table), "{text}");
+        assert!(text.ends_with(&table), "{text}");
     }
 
     #[test]

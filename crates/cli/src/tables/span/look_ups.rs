@@ -51,6 +51,22 @@ pub(crate) fn render(readings: &[Reading], points: &[PointResult]) -> String {
     text + &orderings(readings)
 }
 
+/// What was published, and what spans showed here on average, by their points.
+pub(crate) fn render_published(points: &[PointResult]) -> String {
+    let mut text = "kfree_virt_to_page: events, total(min/avg/max); and here, the median over samples of a span's average\n".to_owned();
+    for published in &PUBLISHED {
+        text += &format!("  {:<18} {:>10}", published.kernel, published.line);
+        for pattern in [HOT, COLD] {
+            let key = format!("{pattern}-span");
+            if let Some(point) = find(points, (published.variant, LOOK_UP, &key, 1)) {
+                text += &format!("; here {pattern} {} ns", median(point));
+            }
+        }
+        text += "\n";
+    }
+    text
+}
+
 fn look_ups(readings: &[Reading], op: &str, pattern: &str, title: &str) -> String {
     let lines = TABLES.iter().filter_map(|(variant, name)| {
         let reading = find_reading(readings, (variant, op, pattern))?;

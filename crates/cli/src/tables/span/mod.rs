@@ -5,7 +5,7 @@ mod look_ups;
 mod page_tables;
 
 pub(crate) use costs::render as render_costs;
-pub(crate) use look_ups::render as render_look_ups;
+pub(crate) use look_ups::{render as render_look_ups, render_published};
 pub(crate) use page_tables::render as render_page_tables;
 
 use countersink::reader::Span;
