@@ -1,7 +1,7 @@
 //! A run of experiments: what was measured so far, where it is kept, how it ends and goes on.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use countersink_harness::compare::differences;
@@ -185,7 +185,7 @@ fn said(plan: Planned) -> String {
 }
 
 /// The results of a run that goes on: of this machine, under these conditions.
-fn begun(path: &PathBuf) -> anyhow::Result<Results> {
+fn begun(path: &Path) -> anyhow::Result<Results> {
     let shown = path.display();
     let results = files::results(path)?;
     let bare = |machine: &Machine| Machine {
