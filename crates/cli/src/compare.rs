@@ -6,8 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
+use countersink::reader::escape;
 use countersink_harness::compare::read::{append, sheet};
-use countersink_harness::compare::{Cell, Direction, Row, Rule, Sheet, compare, differences};
+use countersink_harness::compare::{
+    Between, Cell, Direction, ENOUGH_PROCESSES, Row, Rule, Sheet, between, compare, differences,
+};
+use countersink_harness::verdict::Verdict;
 
 use crate::files;
 use crate::output::print;
@@ -32,7 +36,7 @@ pub(crate) struct Options {
     #[arg(long)]
     absolute: bool,
 
-    /// End with status 1 if something with a star is slower
+    /// End with status 1 if something is slower: by the verdicts between results of bench, by the stars of all else
     #[arg(long, value_enum, value_name = "WHAT")]
     fail_on: Option<FailOn>,
 }
@@ -96,20 +100,101 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
                 .to_owned(),
         );
     }
+    let judged: Vec<Vec<Between>> = others.iter().map(|new| between(base, new)).collect();
+    for (new, judged) in others.iter().zip(&judged) {
+        text += &verdicts(base, new, judged);
+    }
     for line in &notes.lines {
-        text += &format!("{line}\n");
+        text += &format!("{}\n", escape(line));
     }
     print(&text)?;
-    let is_slower = |cell: &Cell| cell.star == Some(true) && cell.percent < 0.0;
-    let slower = rows
-        .iter()
-        .flat_map(|row| row.cells.iter().flatten())
-        .filter(|cell| is_slower(cell))
-        .count();
-    if options.fail_on == Some(FailOn::Slower) && slower > 0 {
+    let is_slower = (0..others.len()).any(|at| match judged[at].is_empty() {
+        true => rows.iter().any(|row| is_starred_as_slower(row, at + 1)),
+        false => judged[at].iter().any(|one| one.verdict == Verdict::Slower),
+    });
+    if options.fail_on == Some(FailOn::Slower) && is_slower {
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn is_starred_as_slower(row: &Row, column: usize) -> bool {
+    let cell = row.cells.get(column).copied().flatten();
+    cell.is_some_and(|cell| cell.star == Some(true) && cell.percent < 0.0)
+}
+
+/// More are counted, and not listed.
+const MOST_LISTED: usize = 20;
+
+/// What two runs of ours differ in beyond noise. Empty if a file tells nothing of noise.
+fn verdicts(base: &Sheet, new: &Sheet, judged: &[Between]) -> String {
+    if judged.is_empty() {
+        return String::new();
+    }
+    let count = |verdict| judged.iter().filter(|one| one.verdict == verdict).count();
+    let mut text = format!(
+        "\nVerdicts on {} against {}, by Welch's t-test over rounds with Holm's correction for {} points, and beyond the noise of both: {} faster, {} \
+         slower, {} the same, of {} it cannot be told\n",
+        escape(&new.name),
+        escape(&base.name),
+        judged.len(),
+        count(Verdict::Faster),
+        count(Verdict::Slower),
+        count(Verdict::Same),
+        count(Verdict::CannotTell)
+    );
+    let differ = || {
+        judged
+            .iter()
+            .filter(|one| matches!(one.verdict, Verdict::Faster | Verdict::Slower))
+    };
+    for one in differ().take(MOST_LISTED) {
+        let interval = one.ci95.map_or(String::new(), |[low, high]| {
+            format!(" [{low:.3}, {high:.3}]")
+        });
+        text += &format!(
+            "  {}: {}, {:.3}{interval} of the time; noise {:.1} %\n",
+            escape(&one.name),
+            one.verdict.name(),
+            one.ratio,
+            100.0 * one.floor.unwrap_or(0.0)
+        );
+    }
+    let more = differ().count().saturating_sub(MOST_LISTED);
+    if more > 0 {
+        text += &format!("  and {more} more\n");
+    }
+    let evidence = || {
+        [base, new]
+            .into_iter()
+            .flat_map(|sheet| &sheet.series)
+            .filter_map(|series| series.evidence.as_ref())
+    };
+    if evidence().any(|evidence| evidence.processes < ENOUGH_PROCESSES) {
+        text += &format!(
+            "  Of runs in fewer than {ENOUGH_PROCESSES} processes the noise includes what the points of an experiment differ by in general; --processes {ENOUGH_PROCESSES} tells more\n"
+        );
+    }
+    let unsound = evidence().filter(|evidence| !evidence.is_sound).count();
+    if unsound > 0 {
+        let s = if unsound == 1 { "" } else { "s" };
+        text +=
+            &format!("  Of {unsound} point{s} more than a quarter of the samples was disturbed\n");
+    }
+    for sheet in [base, new] {
+        let is_partial = sheet
+            .series
+            .iter()
+            .filter_map(|series| series.evidence.as_ref())
+            .any(|evidence| evidence.is_partial);
+        if is_partial {
+            text += &format!(
+                "  {} was ended before all points were measured\n",
+                escape(&sheet.name)
+            );
+        }
+    }
+    text
 }
 
 /// The files of one column.
@@ -259,7 +344,7 @@ fn table(rows: &[Row], sheets: &[Sheet]) -> String {
         } else {
             format!(" {}", row.unit)
         };
-        format!("{}{unit}", row.name)
+        escape(&format!("{}{unit}", row.name))
     };
     let width = rows
         .iter()
@@ -291,28 +376,45 @@ fn table(rows: &[Row], sheets: &[Sheet]) -> String {
     text
 }
 
+/// The width of a column.
+const COLUMN: usize = 22;
+
 /// Two lines, as long names are in those mails: what does not fit goes on below.
 fn header(width: usize, sheets: &[Sheet]) -> String {
-    const COLUMN: usize = 22;
-    let parts = |name: &str| {
-        let all: Vec<char> = name.chars().collect();
-        let second: String = all.iter().skip(COLUMN).take(COLUMN).collect();
-        (all.iter().take(COLUMN).collect::<String>(), second)
-    };
-    let line = |of: fn(&(String, String)) -> &String| {
+    let parts: Vec<[String; 2]> = sheets.iter().map(|sheet| split(&sheet.name)).collect();
+    let line = |which: usize| {
         let mut line = " ".repeat(width);
-        for sheet in sheets {
-            line += &format!(" {:>COLUMN$} ", of(&parts(&sheet.name)));
+        for parts in &parts {
+            line += &format!(" {:>COLUMN$} ", parts[which]);
         }
         format!("{}\n", line.trim_end())
     };
-    let second = line(|parts| &parts.1);
-    let first = line(|parts| &parts.0);
-    if second.trim().is_empty() {
-        first
-    } else {
-        first + &second
+    match parts.iter().all(|[_, second]| second.is_empty()) {
+        true => line(0),
+        false => line(0) + &line(1),
     }
+}
+
+/// A name in two parts that fit the column: where it has a sign between words, after the last one that leaves a part that fits.
+fn split(name: &str) -> [String; 2] {
+    let all: Vec<char> = escape(name).chars().collect();
+    if all.len() <= COLUMN {
+        return [all.iter().collect(), String::new()];
+    }
+    let is_between = |c: &char| ['-', '_', '.', '/', ' '].contains(c);
+    let at = all[..COLUMN]
+        .iter()
+        .rposition(is_between)
+        .map_or(COLUMN, |at| at + 1);
+    // What would be cut off in the end had better begin earlier.
+    let at = if all.len() - at > COLUMN { COLUMN } else { at };
+    let (first, second) = all.split_at(at);
+    let first: String = first.iter().collect();
+    let second: String = match second.len() > COLUMN {
+        true => second.iter().take(COLUMN - 1).chain(&['…']).collect(),
+        false => second.iter().collect(),
+    };
+    [first.trim_end().to_owned(), second.trim().to_owned()]
 }
 
 /// What a row of this kind has of a cell.
@@ -385,7 +487,37 @@ fn foot(rows: &[Row], sheets: &[Sheet], rule: Rule) -> String {
         if more > 0 {
             parts.push(format!("{more} that the base has not"));
         }
-        text += &format!("{}: {}\n", sheet.name, parts.join(", "));
+        text += &format!("{}: {}\n", escape(&sheet.name), parts.join(", "));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_split_between_words() {
+        for (name, first, second) in [
+            ("v5.0-rc6", "v5.0-rc6", ""),
+            (
+                "5.1.0-rc6-vanilla-with-the-series",
+                "5.1.0-rc6-vanilla-",
+                "with-the-series",
+            ),
+            (
+                "abcdefghijklmnopqrstuvwxyz",
+                "abcdefghijklmnopqrstuv",
+                "wxyz",
+            ),
+            (
+                "a very-long-name-that-no-two-lines-can-hold-anyhow",
+                "a very-long-name-that-",
+                "no-two-lines-can-hold…",
+            ),
+            ("red\u{1b}[31m", "red\\u{1b}[31m", ""),
+        ] {
+            assert_eq!(split(name), [first, second]);
+        }
+    }
 }

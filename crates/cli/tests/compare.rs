@@ -292,3 +292,127 @@ fn what_cannot_be_compared_is_one_sentence() {
         "{stdout}"
     );
 }
+
+/// Results of a run with four points, at these ns, whose noise was measured.
+fn results(points: [f64; 4]) -> String {
+    use countersink_harness::machine::Machine;
+    use countersink_harness::result::{ExperimentResult, Noise, PointResult, Results};
+    let mut measured = ExperimentResult::new("some");
+    for (number, around) in points.into_iter().enumerate() {
+        let variant = format!("way {number}");
+        let samples: Vec<f64> = (0..16)
+            .map(|at| around * (1.0 + 0.001 * f64::from(at % 5)))
+            .collect();
+        measured.noise.push(Noise {
+            variant: variant.clone(),
+            op: "do".to_owned(),
+            pattern: "p".to_owned(),
+            threads: 1,
+            processes: 1,
+            samples: samples.iter().map(|sample| sample * 1.01).collect(),
+        });
+        let point = PointResult::of(&variant, ("do", "p", 1), samples);
+        measured.points.extend(point);
+    }
+    let mut results = Results::new(Machine::default());
+    results.experiments.push(measured);
+    results.to_json().expect("JSON")
+}
+
+#[test]
+fn results_of_ours_have_verdicts() {
+    let slower = results([10.0, 20.0, 45.0, 40.0]);
+    let files = Files::new(&[
+        ("base.json", &results([10.0, 20.0, 30.0, 40.0])),
+        ("slower.json", &slower),
+        (
+            "partial.json",
+            &slower.replace("\"points\"", "\"partial\": true, \"points\""),
+        ),
+    ]);
+    let (status, stdout, _) = files.compare(&["base.json", "slower.json"]);
+    assert_eq!(status, Some(0));
+    for line in [
+        "points, and beyond the noise of both: 0 faster, 1 slower, 3 the same, of 0 it cannot be told",
+        "some way 2 do p-1: slower, 1.500 [1.49",
+        "of the time; noise 1.0 %",
+        "--processes 6 tells more",
+    ] {
+        assert!(stdout.contains(line), "{line} is missing in\n{stdout}");
+    }
+    let failing = |one, other| files.compare(&[one, other, "--fail-on", "slower"]);
+    assert_eq!(failing("base.json", "slower.json").0, Some(1));
+    assert_eq!(failing("slower.json", "base.json").0, Some(0));
+    let (_, stdout, _) = failing("base.json", "partial.json");
+    assert!(
+        stdout.contains("partial was ended before all points"),
+        "{stdout}"
+    );
+}
+
+/// Files that somebody made to break things give one sentence or the right answer.
+#[test]
+fn hostile_files_are_one_sentence_or_right() {
+    let deep = "[".repeat(100_000);
+    let huge = results([1.0; 4]).replace("\"fairness\": 1.0", "\"fairness\": 1e999");
+    let files = Files::new(&[
+        ("good.txt", "BenchmarkAdd-2 1000 5 ns/op\n"),
+        (
+            "crlf.txt",
+            "BenchmarkAdd-2 1000 5 ns/op\r\nBenchmarkAdd-2 1000 5 ns/op\r\n",
+        ),
+        ("deep.json", &format!("{{\"schema\": {deep}")),
+        ("huge.json", &huge),
+        ("nan.json", &results([1.0; 4]).replace("1.001", "NaN")),
+        (
+            "least.json",
+            "{\"schema\":\"countersink-results/1\",\"machine\":{},\"experiments\":[]}",
+        ),
+        ("largest.txt", "BenchmarkAdd-2 1000 1e308 ns/op\n"),
+        (
+            "escape.txt",
+            "BenchmarkAdd\u{1b}[31m-2 1 5 ns/op\nBenchmarkAdd-2 1 5 ns/op\n",
+        ),
+    ]);
+    std::fs::create_dir(files.path("folder")).expect("a folder");
+    for bad in [
+        "deep.json",
+        "huge.json",
+        "nan.json",
+        "least.json",
+        "folder",
+        "/dev/zero",
+    ] {
+        let (status, stdout, stderr) = files.compare(&["good.txt", bad]);
+        assert_eq!((status, stdout.as_str()), (Some(1), ""), "{bad}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{bad}: {stderr}");
+        assert!(stderr.contains(bad), "{bad}: {stderr}");
+        assert!(stderr.len() < 500, "{bad}: {stderr}");
+    }
+    let (status, stdout, _) = files.compare(&["good.txt", "crlf.txt"]);
+    assert_eq!(status, Some(0));
+    assert!(stdout.contains("5.0000 (   0.00%)"), "{stdout}");
+    let (status, stdout, _) = files.compare(&["largest.txt", "good.txt"]);
+    assert_eq!(status, Some(0));
+    assert!(stdout.contains("100.00%"), "{stdout}");
+    let (_, stdout, _) = files.compare(&["escape.txt", "escape.txt"]);
+    assert!(!stdout.contains('\u{1b}'), "{stdout}");
+}
+
+/// A million series are compared, in time that grows with them only.
+#[test]
+fn a_million_points_are_compared() {
+    use std::fmt::Write;
+    let mut text = String::new();
+    for number in 0..1_000_000 {
+        let _ = writeln!(text, "BenchmarkAdd{number}-2 1 {}.5 ns/op", number % 7 + 1);
+    }
+    let files = Files::new(&[("many.txt", &text)]);
+    let (status, stdout, stderr) = files.compare(&["many.txt", "many.txt"]);
+    assert_eq!((status, stderr.as_str()), (Some(0), ""));
+    assert!(
+        stdout.contains("1000000 of one value only"),
+        "{}",
+        &stdout[stdout.len() - 500..]
+    );
+}

@@ -7,6 +7,7 @@
 //! The means are mmtests': the harmonic one where more is better (rates add up by the time that each takes), the arithmetic one where
 //! less is. So is the standard deviation of a harmonic mean, by the spread of the reciprocals.
 
+mod evidence;
 pub mod read;
 mod rule;
 
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::machine::Machine;
 
+pub use evidence::{Between, ENOUGH_PROCESSES, Evidence, between};
 pub use rule::Rule;
 
 /// Whether more or less is better.
@@ -36,6 +38,8 @@ pub struct Series {
     pub direction: Direction,
     /// How often it was measured, in the order of measuring. All are finite and above 0.
     pub values: Vec<f64>,
+    /// How far they can be trusted, where the file says so.
+    pub evidence: Option<Evidence>,
 }
 
 /// What one file, or several of one run, hold.
@@ -288,6 +292,7 @@ mod tests {
             unit: (*unit).to_owned(),
             direction: Direction::Less,
             values: values.to_vec(),
+            evidence: None,
         });
         Sheet {
             name: name.to_owned(),

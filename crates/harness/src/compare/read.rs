@@ -1,8 +1,8 @@
 //! Files that can be compared: results of this crate, will-it-scale's columns, and what Go's benchmarks print.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::{Direction, Series, Sheet};
+use super::{Direction, Evidence, Series, Sheet};
 use crate::result::{ReadError, Results};
 
 /// Why a file cannot be read. Lines are counted from 1.
@@ -89,8 +89,10 @@ pub fn append(sheet: &mut Sheet, more: Vec<Series>) {
     for series in more {
         match places.get(&key(&series)) {
             Some(at) => {
-                let values: &mut Vec<f64> = &mut sheet.series[*at].values;
-                values.extend(series.values);
+                let known = &mut sheet.series[*at];
+                known.values.extend(series.values);
+                let both = known.evidence.take().zip(series.evidence);
+                known.evidence = both.map(|(one, other)| one.joined(other));
             }
             None => {
                 places.insert(key(&series), sheet.series.len());
@@ -103,7 +105,15 @@ pub fn append(sheet: &mut Sheet, more: Vec<Series>) {
 fn of_results(results: &Results) -> Vec<Series> {
     let experiments = results.experiments.iter();
     let points = experiments.flat_map(|experiment| {
-        experiment.points.iter().map(|point| Series {
+        let mut floors: HashMap<usize, Option<f64>> = HashMap::new();
+        experiment.points.iter().map(move |point| Series {
+            evidence: Some(Evidence::of(
+                experiment,
+                point,
+                *floors
+                    .entry(point.threads)
+                    .or_insert_with(|| experiment.noise_floor(point.threads)),
+            )),
             name: format!(
                 "{} {} {} {}-{}",
                 experiment.name, point.variant, point.op, point.pattern, point.threads
@@ -153,6 +163,7 @@ fn of_columns(text: &str) -> Result<Vec<Series>, FileError> {
                     unit: "ops/s".to_owned(),
                     direction: Direction::More,
                     values: vec![rate],
+                    evidence: None,
                 });
             }
         }
@@ -206,6 +217,7 @@ fn of_go(text: &str) -> Result<Vec<Series>, FileError> {
                 unit: (*unit).to_owned(),
                 direction: direction_of(unit),
                 values: vec![value],
+                evidence: None,
             });
         }
     }
