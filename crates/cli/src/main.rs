@@ -24,6 +24,7 @@ mod tables;
 mod target;
 mod times;
 mod units;
+mod usage;
 #[cfg(target_os = "linux")]
 mod workload;
 

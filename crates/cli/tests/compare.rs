@@ -416,3 +416,95 @@ fn a_million_points_are_compared() {
         &stdout[stdout.len() - 500..]
     );
 }
+
+/// The first sleeps longer than the second by far more than any machine adds.
+#[test]
+fn workloads_are_timed_in_turn_and_compared() {
+    let files = Files::new(&[]);
+    let log = files.path("log");
+    let log = log.to_str().expect("text");
+    let slow = format!("echo a >>{log}; sleep 0.2");
+    let fast = format!("echo b >>{log}");
+    let arguments = [
+        "--workload",
+        &slow,
+        "--workload",
+        &fast,
+        "--rounds",
+        "3",
+        "--names",
+        "slow,fast",
+        "--json",
+        "times.json",
+    ];
+    let (status, stdout, stderr) = files.compare(&arguments);
+    assert_eq!(status, Some(0), "{stderr}");
+    let order: String = std::fs::read_to_string(log).expect("a log");
+    let order: Vec<&str> = order.split_whitespace().collect();
+    // A warm-up of each, and then the first, the second, the first once more, and backwards.
+    let round = "a b a a b a";
+    assert_eq!(order.join(" "), format!("a b {round} {round} {round}"));
+    for part in [
+        "slow                    fast",
+        "Amean     elapsed s",
+        "\nElapsed  ",
+        "  elapsed: faster, 0.0",
+    ] {
+        assert!(stdout.contains(part), "{part} is missing in\n{stdout}");
+    }
+    let saved = std::fs::read_to_string(files.path("times.json")).expect("a file");
+    let saved = countersink_harness::result::Results::from_json(&saved).expect("results");
+    let points = &saved.experiments[0].points;
+    assert!(points.iter().any(|point| point.op == "elapsed"
+        && point.variant == slow
+        && point.unit == "s"
+        && point.samples.len() == 6));
+}
+
+#[test]
+fn workloads_that_fail_are_one_sentence() {
+    let files = Files::new(&[("a.txt", "BenchmarkAdd-2 1 5 ns/op\n")]);
+    for (arguments, status, sentence) in [
+        (
+            &["--workload", "true", "--workload", "exit 3"][..],
+            1,
+            "`exit 3` ended with exit status: 3",
+        ),
+        (
+            &["--workload", "true", "--workload", "kill -9 $$"],
+            1,
+            "`kill -9 $$` ended with signal: 9",
+        ),
+        (&["--workload", "true"], 1, "nothing to be compared with"),
+        (
+            &[
+                "--workload",
+                "true",
+                "--workload",
+                "true",
+                "--json",
+                "no/such/file",
+            ],
+            1,
+            "cannot write",
+        ),
+        (
+            &["a.txt", "a.txt", "--workload", "true"],
+            2,
+            "cannot be used with",
+        ),
+        (
+            &["a.txt", "a.txt", "--rounds", "3"],
+            2,
+            "cannot be used with",
+        ),
+    ] {
+        let (ended, stdout, stderr) = files.compare(arguments);
+        assert_eq!(
+            (ended, stdout.as_str()),
+            (Some(status), ""),
+            "{arguments:?}: {stderr}"
+        );
+        assert!(stderr.contains(sentence), "{arguments:?}: {stderr}");
+    }
+}

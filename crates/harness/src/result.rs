@@ -26,8 +26,33 @@ pub struct Results {
     pub schema: String,
     /// The machine, and the conditions of the run.
     pub machine: Machine,
+    /// What the run took, with all its processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<Times>,
     /// The experiments, in the order in which they were run.
     pub experiments: Vec<ExperimentResult>,
+}
+
+/// What processes took, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// CPU time in programs.
+    pub user_s: f64,
+    /// CPU time in the kernel for them.
+    pub system_s: f64,
+    /// From beginning to end.
+    pub elapsed_s: f64,
+}
+
+impl Times {
+    /// Of both together.
+    pub fn and(self, other: Times) -> Times {
+        Times {
+            user_s: self.user_s + other.user_s,
+            system_s: self.system_s + other.system_s,
+            elapsed_s: self.elapsed_s + other.elapsed_s,
+        }
+    }
 }
 
 /// What one experiment found.
@@ -188,6 +213,7 @@ impl Results {
         Results {
             schema: SCHEMA.to_owned(),
             machine,
+            times: None,
             experiments: Vec::new(),
         }
     }

@@ -33,7 +33,7 @@ use length::{
     ACCURACY_TIMES, BATCH_TIMES, CHECK_BEFORE_SET_SAMPLES, LOCAL_TIMES, OVERSUBSCRIBED,
     PAGE_TABLE_ROUNDS, RWSEM_PUBLISHED_TIMES, RWSEM_TIMES, SPAN_TIMES,
 };
-use progress::Bar;
+pub(crate) use progress::Bar;
 use session::{Interrupted, Session};
 
 /// What `bench` takes.
@@ -170,7 +170,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 /// The status of what Ctrl-C ended, as shells have it.
-const ENDED: u8 = 130;
+pub(crate) const ENDED: u8 = 130;
 
 fn run_all(session: &mut Session<'_>) -> anyhow::Result<()> {
     let named: BTreeSet<Name> = match session.options.replica {

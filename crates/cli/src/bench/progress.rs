@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::pause::Interrupts;
 
 /// A progress bar, on a terminal only. Ctrl-C ends the run after the sample that is being taken.
-pub(super) struct Bar {
+pub(crate) struct Bar {
     bar: ProgressBar,
     interrupts: Interrupts,
     is_stopped: bool,
@@ -17,7 +17,7 @@ pub(super) struct Bar {
 
 impl Bar {
     /// A bar for an experiment that so many processes measure, this one first.
-    pub(super) fn new(experiment: &str, processes: usize) -> Self {
+    pub(crate) fn new(experiment: &str, processes: usize) -> Self {
         let style =
             ProgressStyle::with_template("{prefix} [{bar:30}] {pos}/{len} {msg} ({eta} left)");
         let bar = ProgressBar::new(0).with_prefix(experiment.to_owned());
@@ -33,7 +33,7 @@ impl Bar {
     }
 
     /// Another process has begun; this many were there before.
-    pub(super) fn process(&mut self, before: usize) {
+    pub(crate) fn process(&mut self, before: usize) {
         let points = self.bar.length().unwrap_or(0) / self.processes.max(1) as u64;
         self.bar.set_position(points * before as u64);
         self.bar
@@ -41,7 +41,7 @@ impl Bar {
     }
 
     /// Takes it away.
-    pub(super) fn finish(self) {
+    pub(crate) fn finish(self) {
         self.bar.finish_and_clear();
     }
 }

@@ -17,6 +17,7 @@ use super::progress::Bar;
 use super::{Options, processes};
 use crate::files;
 use crate::pause::Interrupts;
+use crate::usage::{Since, Who};
 
 /// Ctrl-C ended the run.
 #[derive(Debug)]
@@ -39,6 +40,9 @@ pub(super) struct Session<'a> {
     pub(super) results: Results,
     /// Where results are kept, after every experiment.
     file: Option<PathBuf>,
+    began: Since,
+    /// What a run before took that this one goes on with.
+    before: countersink_harness::result::Times,
 }
 
 impl<'a> Session<'a> {
@@ -55,6 +59,8 @@ impl<'a> Session<'a> {
             _ => Results::new(Machine::detect()),
         };
         Ok(Session {
+            began: Since::now(Who::All),
+            before: results.times.unwrap_or_default(),
             options,
             length: Length::of(options),
             threads,
@@ -154,7 +160,8 @@ impl<'a> Session<'a> {
     }
 
     /// Writes what there is to the file, if there is to be one.
-    pub(super) fn keep(&self) -> anyhow::Result<()> {
+    pub(super) fn keep(&mut self) -> anyhow::Result<()> {
+        self.results.times = self.began.times().map(|times| self.before.and(times));
         match &self.file {
             Some(path) if self.options.replica.is_none() => Ok(self.results.save(path)?),
             _ => Ok(()),

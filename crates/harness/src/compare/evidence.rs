@@ -42,11 +42,7 @@ pub struct Evidence {
 
 impl Evidence {
     /// Of a point, with its experiment's floor.
-    pub(super) fn of(
-        experiment: &ExperimentResult,
-        point: &PointResult,
-        floor: Option<f64>,
-    ) -> Evidence {
+    pub fn of(experiment: &ExperimentResult, point: &PointResult, floor: Option<f64>) -> Evidence {
         let processes = point.processes.max(1);
         let per_group = match processes {
             1 => SAMPLES_PER_ROUND,
@@ -242,6 +238,7 @@ mod tests {
         Sheet {
             name: "run".to_owned(),
             machine: None,
+            times: None,
             series: series.collect(),
         }
     }

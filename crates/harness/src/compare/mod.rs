@@ -14,6 +14,7 @@ mod rule;
 use std::collections::BTreeMap;
 
 use crate::machine::Machine;
+use crate::result::Times;
 
 pub use evidence::{Between, ENOUGH_PROCESSES, Evidence, between};
 pub use rule::Rule;
@@ -49,6 +50,8 @@ pub struct Sheet {
     pub name: String,
     /// Where it was measured, if that is known.
     pub machine: Option<Machine>,
+    /// What the run took, if that is known; several runs together.
+    pub times: Option<Times>,
     /// In the order of the file; names differ.
     pub series: Vec<Series>,
 }
@@ -297,6 +300,7 @@ mod tests {
         Sheet {
             name: name.to_owned(),
             machine: None,
+            times: None,
             series: series.collect(),
         }
     }

@@ -43,8 +43,10 @@ pub enum FileError {
 /// See [`FileError`].
 pub fn sheet(name: &str, text: &str) -> Result<Sheet, FileError> {
     let start = text.trim_start();
+    let mut times = None;
     let (machine, series) = if start.starts_with('{') {
         let results = Results::from_json(text)?;
+        times = results.times;
         (Some(results.machine.clone()), of_results(&results))
     } else if start.starts_with("tasks,") {
         (None, of_columns(text)?)
@@ -56,6 +58,7 @@ pub fn sheet(name: &str, text: &str) -> Result<Sheet, FileError> {
     let mut sheet = Sheet {
         name: name.to_owned(),
         machine,
+        times,
         series: Vec::new(),
     };
     append(&mut sheet, series);

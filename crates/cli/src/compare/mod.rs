@@ -1,5 +1,7 @@
 //! `countersink compare`.
 
+mod workload;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,6 +15,7 @@ use countersink_harness::compare::{
 };
 use countersink_harness::verdict::Verdict;
 
+use crate::bench::ENDED;
 use crate::files;
 use crate::output::print;
 
@@ -21,7 +24,7 @@ use crate::output::print;
 pub(crate) struct Options {
     /// Result files: of `bench --json`, will-it-scale's CSV, or what Go's benchmarks print. The first is the base. Several of one
     /// run are joined by commas, and their values are put together: a.csv,b.csv
-    #[arg(required = true, num_args = 2.., value_name = "BASE NEW")]
+    #[arg(required_unless_present = "commands", num_args = 2.., value_name = "BASE NEW")]
     files: Vec<String>,
 
     /// What gets a star
@@ -36,9 +39,13 @@ pub(crate) struct Options {
     #[arg(long)]
     absolute: bool,
 
-    /// End with status 1 if something is slower: by the verdicts between results of bench, by the stars of all else
+    /// End with status 1 if something is slower: by the verdicts between results of bench, and of
+    /// workloads, by the stars of all else
     #[arg(long, value_enum, value_name = "WHAT")]
     fail_on: Option<FailOn>,
+
+    #[command(flatten)]
+    workloads: workload::Workloads,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,6 +82,15 @@ enum FailOn {
 /// A file that cannot be read; files that have nothing in common.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut sheets = Vec::new();
+    if !options.workloads.commands.is_empty() {
+        match workload::run(&options.workloads)? {
+            Some(found) => sheets = found,
+            None => {
+                eprintln!("countersink: ended; nothing is compared");
+                return Ok(ExitCode::from(ENDED));
+            }
+        }
+    }
     for files in &options.files {
         sheets.push(read(files)?);
     }
@@ -92,6 +108,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         rows.clone()
     };
     let mut text = table(&shown, &sheets);
+    text += &durations(&sheets);
     text += &foot(&rows, &sheets, rule);
     if are_apart {
         notes.lines.push(
@@ -218,6 +235,8 @@ fn read(files: &str) -> anyhow::Result<Sheet> {
                         all.name
                     );
                 }
+                let both = all.times.zip(found.times);
+                all.times = both.map(|(one, other)| one.and(other));
                 append(all, found.series);
             }
         }
@@ -372,6 +391,32 @@ fn table(rows: &[Row], sheets: &[Sheet]) -> String {
             text += line.trim_end();
             text += "\n";
         }
+    }
+    text
+}
+
+/// What the runs took as a whole, as those mails have it at their end. Empty if no file tells.
+fn durations(sheets: &[Sheet]) -> String {
+    if sheets.iter().all(|sheet| sheet.times.is_none()) {
+        return String::new();
+    }
+    const NAME: usize = 10;
+    let mut text = format!("\nWhat the runs took, in seconds\n{}", header(NAME, sheets));
+    let kinds: [workload::Kind; 3] = [
+        ("User", |times| times.user_s),
+        ("System", |times| times.system_s),
+        ("Elapsed", |times| times.elapsed_s),
+    ];
+    for (name, of) in kinds {
+        let mut line = format!("{name:<NAME$}");
+        for sheet in sheets {
+            let value = sheet
+                .times
+                .as_ref()
+                .map_or("-".to_owned(), |times| format!("{:.2}", of(times)));
+            line += &format!(" {value:>COLUMN$} ");
+        }
+        text += &format!("{}\n", line.trim_end());
     }
     text
 }
