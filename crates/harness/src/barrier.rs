@@ -1,13 +1,12 @@
 //! The start barrier of one sample.
 //!
 //! Threads wait for each other by spinning, so that they start together, at three stages: when they
-//! are warm, when they know the batch size, and when they are about to be timed. The thread that coordinates them sleeps
-//! meanwhile, and so takes no CPU from them. A thread that panics aborts the barrier, so that the others
+//! are warm, when they know the batch size, and when they are about to be timed. A thread that panics aborts the barrier, so that the others
 //! do not wait for it.
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, Thread};
+use std::thread;
 
 /// A thread panicked or could not be started: there will be no sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +30,10 @@ pub(crate) struct Barrier {
     threads: usize,
     /// Whether waiting threads give up their CPU: somebody whom they wait for may need it.
     yields: bool,
-    coordinator: Thread,
 }
 
 impl Barrier {
-    /// A barrier of so many threads, coordinated by the calling one.
+    /// A barrier of so many threads.
     pub(crate) fn new(threads: usize, yields: bool) -> Barrier {
         Barrier {
             stop: Flag::default(),
@@ -44,7 +42,6 @@ impl Barrier {
             released: AtomicUsize::new(0),
             threads,
             yields,
-            coordinator: thread::current(),
         }
     }
 
@@ -53,9 +50,7 @@ impl Barrier {
         // AcqRel: the last thread to arrive has seen what the others did before they arrived.
         let arrived = self.arrived.fetch_add(1, Ordering::AcqRel) + 1;
         if arrived == stage * self.threads {
-            // Before the release, so that the system call is not in anyone's sample.
-            self.coordinator.unpark();
-            // Pairs with the loads below and in `wait_for_start`.
+            // Pairs with the load below.
             self.released.store(stage, Ordering::Release);
         }
         while self.released.load(Ordering::Acquire) < stage {
@@ -69,21 +64,6 @@ impl Barrier {
             }
         }
         Ok(())
-    }
-
-    /// The coordinator waits, asleep, until the threads have been released to be timed or the
-    /// barrier was aborted.
-    pub(crate) fn wait_for_start(&self, stage: usize) -> Result<(), Aborted> {
-        loop {
-            if self.aborted.load(Ordering::Relaxed) {
-                return Err(Aborted);
-            }
-            // The last thread wakes the coordinator just before it arrives for good.
-            if self.arrived.load(Ordering::Acquire) >= stage * self.threads {
-                return Ok(());
-            }
-            thread::park();
-        }
     }
 
     /// Ends the timed part.
@@ -101,7 +81,6 @@ impl Barrier {
     pub(crate) fn abort(&self) {
         self.aborted.store(true, Ordering::Relaxed);
         self.stop();
-        self.coordinator.unpark();
     }
 
     /// Aborts the barrier if the calling thread panics while the guard lives.
@@ -140,8 +119,6 @@ mod tests {
                     }
                 });
             }
-            barrier.wait_for_start(2).expect("not aborted");
-            assert_eq!(before[1].load(Ordering::Relaxed), THREADS);
         });
     }
 
@@ -150,9 +127,7 @@ mod tests {
         let barrier = Barrier::new(2, true);
         thread::scope(|scope| {
             let waiting = scope.spawn(|| barrier.wait(1));
-            let coordinating = &barrier;
-            coordinating.abort();
-            assert_eq!(barrier.wait_for_start(2), Err(Aborted));
+            barrier.abort();
             assert_eq!(waiting.join().expect("no panic"), Err(Aborted));
         });
         assert!(barrier.is_stopped());

@@ -1,8 +1,7 @@
 //! Time, as the measuring seam sees it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::os;
 
@@ -12,8 +11,6 @@ pub trait Clock: Sync {
     fn now_ns(&self) -> u64;
     /// CPU time of the calling thread; `None` where the system does not offer it.
     fn thread_cpu_ns(&self) -> Option<u64>;
-    /// Waits, without using the CPU.
-    fn sleep(&self, length: Duration);
 }
 
 /// The smallest step that a clock was seen to make, in ns: a time is known to about twice that.
@@ -59,14 +56,9 @@ impl Clock for RealClock {
     fn thread_cpu_ns(&self) -> Option<u64> {
         os::thread_cpu_ns()
     }
-
-    fn sleep(&self, length: Duration) {
-        thread::sleep(length);
-    }
 }
 
-/// A clock for tests: every reading of either kind advances it by a step, and sleeping by the
-/// length slept. The CPU time is the time.
+/// A clock for tests: every reading of either kind advances it by a step. The CPU time is the time.
 #[derive(Debug, Default)]
 pub struct MockClock {
     now: AtomicU64,
@@ -81,6 +73,11 @@ impl MockClock {
             step,
         }
     }
+
+    /// Lets time go by.
+    pub fn advance(&self, ns: u64) {
+        self.now.fetch_add(ns, Ordering::Relaxed);
+    }
 }
 
 impl Clock for MockClock {
@@ -91,11 +88,6 @@ impl Clock for MockClock {
 
     fn thread_cpu_ns(&self) -> Option<u64> {
         Some(self.now_ns())
-    }
-
-    fn sleep(&self, length: Duration) {
-        let ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        self.now.fetch_add(ns, Ordering::Relaxed);
     }
 }
 
@@ -121,10 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn mock_time_goes_by_steps_and_sleeps() {
+    fn mock_time_goes_by_steps_and_on_demand() {
         let clock = MockClock::new(10);
         assert_eq!(clock.now_ns(), 10);
-        clock.sleep(Duration::from_nanos(100));
+        clock.advance(100);
         assert_eq!(clock.thread_cpu_ns(), Some(120));
     }
 }

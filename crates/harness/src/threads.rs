@@ -6,8 +6,9 @@
 //!
 //! One sample on one thread: pin, create the worker, warm it; wait for the others; find the batch
 //! size, all threads at once, as contention changes it; wait again; look at what the kernel counts ([`crate::surroundings`]);
-//! wait once more; then batches until the stop flag is set. The flag is set by a thread that sleeps, so the timed loop reads no clock, which would
-//! cost a system call per batch on machines without a fast one.
+//! wait once more; then batches until the time is over. Whose time is over first sets a flag for the others. Nobody sleeps until then: a thread that woke
+//! would take a CPU from one that is measured. The clock is looked at after half of the time that is left, and after a sixteenth at the latest, so some twenty
+//! times in a sample however short the batches are, as that is a system call on machines without a fast clock.
 
 use std::any::Any;
 use std::thread::{self, Builder, ScopedJoinHandle};
@@ -126,7 +127,7 @@ struct Timing {
 }
 
 impl Job<'_> {
-    /// Starts the threads, ends the timed part, collects what they found.
+    /// Starts the threads and collects what they found.
     fn run(&self) -> Result<Vec<Timing>, RunError> {
         thread::scope(|scope| {
             let mut handles = Vec::with_capacity(self.threads);
@@ -145,12 +146,6 @@ impl Job<'_> {
                     }
                 }
             }
-            if let Target::Time(length) = self.target
-                && self.barrier.wait_for_start(3).is_ok()
-            {
-                self.clock.sleep(length);
-            }
-            self.barrier.stop();
             let timings = collect(handles);
             match refused {
                 Some(error) => Err(RunError::Spawn(error)),
@@ -167,15 +162,18 @@ impl Job<'_> {
         worker.warm();
         self.barrier.wait(1)?;
         let mut timing = match self.target {
-            Target::Time(_) => {
+            Target::Time(length) => {
                 let (batch, untimed) = find_batch(&mut *worker, self.clock, CONFIRMATIONS);
-                let mut timing =
-                    self.time(|| run_until_stopped(&mut *worker, batch, self.barrier))?;
+                let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+                let mut timing = self.time(|start_ns| {
+                    let mut looks = Looks::new(self.clock, start_ns, length_ns);
+                    run_until_stopped(&mut *worker, batch, self.barrier, &mut looks)
+                })?;
                 timing.sample.batch = batch;
                 timing.sample.untimed_ops = untimed;
                 timing
             }
-            Target::Operations(count) => self.time(|| {
+            Target::Operations(count) => self.time(|_| {
                 worker.run(count);
                 count
             })?,
@@ -184,14 +182,14 @@ impl Job<'_> {
         Ok(timing)
     }
 
-    /// Times what does operations and says how many, from when all threads are here.
-    fn time(&self, body: impl FnOnce() -> u64) -> Result<Timing, Aborted> {
+    /// Times what does operations and says how many, from when all threads are here. It is told when it began.
+    fn time(&self, body: impl FnOnce(u64) -> u64) -> Result<Timing, Aborted> {
         self.barrier.wait(2)?;
         let watch = Watch::begin(self.clock);
         self.barrier.wait(3)?;
         let cpu_before = self.clock.thread_cpu_ns();
         let start_ns = self.clock.now_ns();
-        let ops = body();
+        let ops = body(start_ns);
         let end_ns = self.clock.now_ns();
         let cpu_after = self.clock.thread_cpu_ns();
         let met = watch.end(self.clock);
@@ -212,14 +210,81 @@ impl Job<'_> {
 
 /// The measuring loop. At least one batch, however late the thread got to run.
 #[inline(never)]
-fn run_until_stopped(worker: &mut dyn Worker, batch: u64, barrier: &Barrier) -> u64 {
+fn run_until_stopped(
+    worker: &mut dyn Worker,
+    batch: u64,
+    barrier: &Barrier,
+    looks: &mut Looks<'_>,
+) -> u64 {
     let mut ops = 0;
     loop {
-        worker.run(batch);
-        ops += batch;
-        if barrier.is_stopped() {
+        for _ in 0..looks.batches {
+            worker.run(batch);
+            ops += batch;
+            if barrier.is_stopped() {
+                return ops;
+            }
+        }
+        if looks.is_over() {
+            barrier.stop();
             return ops;
         }
+    }
+}
+
+/// When a thread looks at the clock.
+struct Looks<'a> {
+    clock: &'a dyn Clock,
+    start_ns: u64,
+    length_ns: u64,
+    /// Batches until the next look.
+    batches: u64,
+    done: u64,
+    last_ns: u64,
+    /// Looks since the clock went on.
+    still: u32,
+}
+
+impl<'a> Looks<'a> {
+    /// A look takes place at least after this part of the time.
+    const PART: u64 = 16;
+    /// A clock that shows the same time so often does not go.
+    const STILL: u32 = 8;
+
+    fn new(clock: &'a dyn Clock, start_ns: u64, length_ns: u64) -> Looks<'a> {
+        Looks {
+            clock,
+            start_ns,
+            length_ns,
+            batches: 1,
+            done: 0,
+            last_ns: start_ns,
+            still: 0,
+        }
+    }
+
+    /// Whether the time is over; if not, says after how many batches to look again.
+    #[cold]
+    fn is_over(&mut self) -> bool {
+        self.done += self.batches;
+        let now = self.clock.now_ns();
+        self.still = if now > self.last_ns {
+            0
+        } else {
+            self.still + 1
+        };
+        self.last_ns = now;
+        let elapsed = now.saturating_sub(self.start_ns);
+        let left = self.length_ns.saturating_sub(elapsed);
+        let wait = (left / 2).min(self.length_ns / Self::PART);
+        // While no time has been seen to pass, there is no telling how long a batch takes.
+        let of_batch = (elapsed / self.done).max(1);
+        self.batches = if elapsed == 0 {
+            1
+        } else {
+            (wait / of_batch).max(1)
+        };
+        left == 0 || self.still >= Self::STILL
     }
 }
 
@@ -268,7 +333,6 @@ fn message(payload: &(dyn Any + Send)) -> String {
 mod tests {
     use super::*;
     use crate::clock::MockClock;
-    use std::time::Duration;
 
     /// Operations of 10 ns each; one call is interrupted for 1 ms.
     struct Interrupted<'a> {
@@ -280,8 +344,7 @@ mod tests {
         fn run(&mut self, operations: u64) {
             let interruption = if self.calls_until == 0 { 1_000_000 } else { 0 };
             self.calls_until = self.calls_until.wrapping_sub(1);
-            self.clock
-                .sleep(Duration::from_nanos(10 * operations + interruption));
+            self.clock.advance(10 * operations + interruption);
         }
     }
 
@@ -299,6 +362,34 @@ mod tests {
         for calls_until in 0..20 {
             // The smallest power of two that takes 20 µs.
             assert_eq!(batch_found(calls_until, CONFIRMATIONS), 2048);
+        }
+    }
+
+    /// However short batches are against a sample, the clock is looked at a few times, and the time is kept to a batch.
+    #[test]
+    fn time_is_kept_with_few_looks() {
+        for (batch_ns, length_ns) in [
+            (20_000, 2_000_000),
+            (20_000, 250_000_000),
+            (3_000_000, 2_000_000),
+            (1, 1_000_000),
+        ] {
+            let clock = MockClock::new(0);
+            let mut looks = Looks::new(&clock, 0, length_ns);
+            let mut count = 0;
+            loop {
+                clock.advance(looks.batches * batch_ns);
+                count += 1;
+                if looks.is_over() {
+                    break;
+                }
+            }
+            let over = clock.now_ns() - length_ns;
+            assert!(
+                over <= batch_ns,
+                "{over} ns too late with batches of {batch_ns} ns"
+            );
+            assert!(count <= 40, "{count} looks");
         }
     }
 

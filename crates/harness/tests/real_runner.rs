@@ -206,7 +206,6 @@ fn a_clock_that_stands_still_ends_all_the_same() {
         fn thread_cpu_ns(&self) -> Option<u64> {
             None
         }
-        fn sleep(&self, _length: Duration) {}
     }
     let arrays = Arrays::default();
     let sample = ThreadRunner::with(Topology::detect(), Stopped).sample(&arrays, 1, SHORT);
