@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Samples of each variant in one round.
 pub const SAMPLES_PER_ROUND: usize = 2;
 
-/// The fewest rounds of a plan: 3 give the 6 samples that the 95 % interval of a median needs. The
+/// The fewest rounds of a plan for one process: 3 give the 6 samples that the 95 % interval of a median needs. The
 /// interval of a ratio needs 6 rounds.
 pub const MIN_ROUNDS: usize = 3;
 
@@ -49,6 +49,18 @@ impl Plan {
             return Err(PlanError::TooFewRounds(rounds));
         }
         Ok(Plan { sample, rounds })
+    }
+
+    /// As [`Plan::new`], for one of several processes: intervals are over processes, so a round each will do.
+    ///
+    /// # Errors
+    /// If the length is zero, or there are no rounds.
+    pub fn of_replica(sample: Duration, rounds: usize) -> Result<Plan, PlanError> {
+        if rounds == 0 {
+            return Err(PlanError::TooFewRounds(0));
+        }
+        let plan = Plan::new(sample, rounds.max(MIN_ROUNDS))?;
+        Ok(Plan { rounds, ..plan })
     }
 
     /// To see that it works: 6 rounds of 10 ms samples.
@@ -136,6 +148,12 @@ mod tests {
         assert_eq!(Plan::new(ms, 2), Err(PlanError::TooFewRounds(2)));
         assert_eq!(Plan::new(Duration::ZERO, 9), Err(PlanError::NoLength));
         assert!(Plan::new(ms, MIN_ROUNDS).is_ok());
+        assert_eq!(Plan::of_replica(ms, 0), Err(PlanError::TooFewRounds(0)));
+        assert_eq!(
+            Plan::of_replica(Duration::ZERO, 1),
+            Err(PlanError::NoLength)
+        );
+        assert_eq!(Plan::of_replica(ms, 1).map(|plan| plan.rounds()), Ok(1));
         for plan in [Plan::quick(), Plan::default(), Plan::full()] {
             assert!(crate::stats::median_interval_rank(plan.rounds()).is_some());
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersink_harness::schedule::{MIN_ROUNDS, Plan, SAMPLES_PER_ROUND};
 use countersink_harness::variant::Experiment;
 
-use super::Options;
+use super::{Options, PROCESSES};
 
 /// Seconds that all samples of an experiment take, by [`Length`].
 pub(super) type Times = [f64; 3];
@@ -67,22 +67,39 @@ impl Length {
         processes: usize,
     ) -> anyhow::Result<Plan> {
         let seconds = times[self as usize];
-        let rounds = match self {
-            Length::Quick => 6,
-            Length::Default => 8,
-            Length::Full => 12,
-        };
         let longest = LONGEST_SAMPLES[self as usize].as_secs_f64();
         // One besides, which shows how far a variant is from itself.
         let points = experiment.points();
         let variants: usize = points.iter().map(|point| point.variants.len() + 1).sum();
-        // Fresh processes share the rounds.
-        let rounds = (rounds / processes).max(MIN_ROUNDS);
+        let rounds = self.rounds(processes);
         let samples = variants * SAMPLES_PER_ROUND * (rounds + 1) * processes;
         let sample =
             (seconds / samples.max(1) as f64).clamp(SHORTEST_SAMPLE.as_secs_f64(), longest);
-        Ok(Plan::new(Duration::from_secs_f64(sample), rounds)?)
+        replicated(Duration::from_secs_f64(sample), rounds, processes)
     }
+
+    /// The plan of `check-before-set`, whose samples are of a given length.
+    pub(super) fn plan_of_check_before_set(self, processes: usize) -> anyhow::Result<Plan> {
+        let sample = CHECK_BEFORE_SET_SAMPLES[self as usize];
+        replicated(sample, self.rounds(processes), processes)
+    }
+
+    /// The rounds of each process: fresh ones share them.
+    fn rounds(self, processes: usize) -> usize {
+        let rounds = match self {
+            Length::Quick => 6,
+            Length::Default | Length::Full => 12,
+        };
+        let least = if processes < PROCESSES { MIN_ROUNDS } else { 1 };
+        (rounds / processes).max(least)
+    }
+}
+
+fn replicated(sample: Duration, rounds: usize, processes: usize) -> anyhow::Result<Plan> {
+    Ok(match processes {
+        processes if processes < PROCESSES => Plan::new(sample, rounds)?,
+        _ => Plan::of_replica(sample, rounds)?,
+    })
 }
 
 #[cfg(test)]

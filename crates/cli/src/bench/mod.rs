@@ -30,8 +30,8 @@ use crate::output::print;
 use crate::plots;
 use crate::tables::{self, batch, check_before_set, local, published, span};
 use length::{
-    ACCURACY_TIMES, BATCH_TIMES, CHECK_BEFORE_SET_SAMPLES, LOCAL_TIMES, OVERSUBSCRIBED,
-    PAGE_TABLE_ROUNDS, RWSEM_PUBLISHED_TIMES, RWSEM_TIMES, SPAN_TIMES,
+    ACCURACY_TIMES, BATCH_TIMES, LOCAL_TIMES, OVERSUBSCRIBED, PAGE_TABLE_ROUNDS,
+    RWSEM_PUBLISHED_TIMES, RWSEM_TIMES, SPAN_TIMES,
 };
 pub(crate) use progress::Bar;
 use session::{Interrupted, Session};
@@ -87,8 +87,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 
-    /// Measure in so many fresh processes, one after the other: from 6 on, intervals are over processes. By default 1, and 6 with
-    /// --full
+    /// Measure in so many fresh processes, one after the other: from 6 on, intervals are over processes. By default 6
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     processes: Option<u16>,
 
@@ -103,12 +102,11 @@ pub(crate) struct Options {
 
 impl Options {
     fn processes(&self) -> usize {
-        let of_length = if self.full { PROCESSES } else { 1 };
-        self.processes.map_or(of_length, usize::from)
+        self.processes.map_or(PROCESSES, usize::from)
     }
 }
 
-/// The processes of a full run: as many as the interval of a median needs.
+/// As many as the interval of a median needs.
 const PROCESSES: usize = 6;
 
 /// The experiments that there are.
@@ -253,15 +251,17 @@ fn run_rwsem(session: &mut Session<'_>) -> anyhow::Result<()> {
 
 fn run_check_before_set(session: &mut Session<'_>) -> anyhow::Result<()> {
     let options = session.options;
-    let length = CHECK_BEFORE_SET_SAMPLES[session.length as usize];
-    let is_left = session.is_to_be_measured(cbs::NAME, &cbs::plan(length))?;
+    let plan = session
+        .length
+        .plan_of_check_before_set(options.processes())?;
+    let is_left = session.is_to_be_measured(cbs::NAME, &(&plan).into())?;
     let begun = session
         .last()
         .filter(|last| last.name == cbs::NAME)
         .cloned();
     let notes = if is_left {
         let mut bar = Bar::new(cbs::NAME, options.processes());
-        let found = cbs::run(length, &mut bar, begun.as_ref());
+        let found = cbs::run(&plan, &mut bar, begun.as_ref());
         if begun.is_some() {
             session.results.experiments.pop();
         }

@@ -11,6 +11,27 @@ pub(super) struct Words {
     unlocked: Option<String>,
 }
 
+/// Words of one size at a time: set-ups of the same size follow each other, and populating takes longer than a sample.
+#[derive(Default)]
+pub(super) struct Memory {
+    words: Option<(usize, Words)>,
+}
+
+impl Memory {
+    /// So many bytes, with what was last written.
+    pub(super) fn of(&mut self, bytes: usize) -> Result<&Words, String> {
+        if self.words.as_ref().is_none_or(|(size, _)| *size != bytes) {
+            // First, so that there are never two.
+            self.words = None;
+            self.words = Some((bytes, Words::new(bytes)?));
+        }
+        match &self.words {
+            Some((_, words)) => Ok(words),
+            None => Err("there is not so much memory".to_owned()),
+        }
+    }
+}
+
 /// A cache line's.
 pub(super) const WORDS_OF_LINE: usize = 8;
 

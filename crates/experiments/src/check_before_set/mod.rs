@@ -19,16 +19,14 @@ mod memory;
 pub mod published;
 mod sampling;
 
-use std::time::Duration;
-
 use countersink_harness::cpus::Topology;
 use countersink_harness::progress::Progress;
-use countersink_harness::result::{ExperimentResult, Noise, Planned, PointResult};
-use countersink_harness::schedule::{self, SAMPLES_PER_REPEAT, SAMPLES_PER_ROUND};
+use countersink_harness::result::{ExperimentResult, Noise, PointResult};
+use countersink_harness::schedule::{self, Plan};
 
 pub use caches::{Cache, caches};
 
-use memory::Words;
+use memory::Memory;
 use sampling::{Look, Pass, Sample, sample};
 
 /// The variants.
@@ -40,8 +38,6 @@ pub const WRITE: &str = "write";
 /// The operation of whoever reads beside it.
 pub const READ: &str = "read";
 
-/// Rounds of two runs of each variant: the seed's ten runs would be one round too few for an interval.
-const ROUNDS: usize = 6;
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 /// What the seed's loops touch, by its reckoning and the caches' of then: memory that hits, and memory that misses.
@@ -195,12 +191,8 @@ impl Measured {
 /// The experiment's name.
 pub const NAME: &str = "check-before-set";
 
-/// Measures everything, with samples of this length, but what was measured before.
-pub fn run(
-    length: Duration,
-    progress: &mut dyn Progress,
-    begun: Option<&ExperimentResult>,
-) -> Measured {
+/// Measures everything by a plan, but what was measured before.
+pub fn run(plan: &Plan, progress: &mut dyn Progress, begun: Option<&ExperimentResult>) -> Measured {
     let topology = Topology::detect();
     let two = topology.cpus().len() >= 2;
     let mut measured = set_ups_of_this_machine();
@@ -208,7 +200,7 @@ pub fn run(
         measured.result.points.clone_from(&begun.points);
         measured.result.noise.clone_from(&begun.noise);
     }
-    measured.result.plan = Some(plan(length));
+    measured.result.plan = Some(plan.into());
     if !two {
         measured
             .notes
@@ -220,6 +212,7 @@ pub fn run(
         .chain(measured.sweeps.iter().flatten())
         .cloned()
         .collect();
+    let mut memory = Memory::default();
     for (at, set_up) in all.iter().enumerate() {
         let pattern = set_up.pattern();
         if measured
@@ -231,7 +224,14 @@ pub fn run(
             continue;
         }
         progress.at(at, all.len(), &pattern);
-        measure(set_up, length, &topology, progress, &mut measured);
+        measure(
+            set_up,
+            plan,
+            &topology,
+            &mut memory,
+            progress,
+            &mut measured,
+        );
         if progress.is_stopped() {
             measured.result.partial = true;
             break;
@@ -248,14 +248,6 @@ fn set_ups_of_this_machine() -> Measured {
         sweeps: sweeps(two),
         result: ExperimentResult::new(NAME),
         notes: Vec::new(),
-    }
-}
-
-/// How much is measured of each set-up, with samples of this length.
-pub fn plan(length: Duration) -> Planned {
-    Planned {
-        sample_ns: u64::try_from(length.as_nanos()).unwrap_or(u64::MAX),
-        rounds: ROUNDS,
     }
 }
 
@@ -339,12 +331,13 @@ const SLOTS: [bool; 3] = [false, true, false];
 /// One set-up, in runs that alternate. If it is ended meanwhile, nothing is added.
 fn measure(
     set_up: &SetUp,
-    length: Duration,
+    plan: &Plan,
     topology: &Topology,
+    memory: &mut Memory,
     progress: &mut dyn Progress,
     measured: &mut Measured,
 ) {
-    let words = match Words::new(set_up.bytes) {
+    let words = match memory.of(set_up.bytes) {
         Ok(words) => words,
         Err(reason) => {
             return measured
@@ -359,8 +352,8 @@ fn measure(
     }
     let mut pass = Pass::new(set_up.values);
     let mut look = Look {
-        words: &words,
-        length,
+        words,
+        length: plan.sample(),
         topology,
         together: set_up.together,
     };
@@ -374,11 +367,11 @@ fn measure(
         _ => SLOTS.len(),
     };
     let mut gathered: [Gathered; 3] = Default::default();
-    for slot in schedule::sequence(slots, ROUNDS) {
+    for slot in schedule::sequence(slots, plan.rounds()) {
         if progress.is_stopped() {
             return;
         }
-        gathered[slot].take(|| sample(&mut look, &mut pass, SLOTS[slot]));
+        gathered[slot].take(plan.repeats(), || sample(&mut look, &mut pass, SLOTS[slot]));
     }
     add(set_up, &gathered, &mut measured.result);
 }
@@ -392,10 +385,9 @@ struct Gathered {
 
 impl Gathered {
     /// Takes a sample, again if it was disturbed, unless too many were.
-    fn take(&mut self, mut sample: impl FnMut() -> Sample) {
-        const MOST: usize = (ROUNDS * SAMPLES_PER_ROUND).div_ceil(SAMPLES_PER_REPEAT);
+    fn take(&mut self, most: usize, mut sample: impl FnMut() -> Sample) {
         let mut found = sample();
-        while !found.surroundings.disturbed.is_empty() && self.repeated < MOST {
+        while !found.surroundings.disturbed.is_empty() && self.repeated < most {
             self.repeated += 1;
             found = sample();
         }
