@@ -241,7 +241,7 @@ fn run_rwsem(session: &mut Session<'_>) -> anyhow::Result<()> {
         let plan = session
             .length
             .plan(&RWSEM_PUBLISHED_TIMES, &experiment, 1)?;
-        session.measure_by(&Named("rwsem-published", &experiment), &plan, 1)?;
+        session.measure_by(&Named("rwsem-published", &experiment), &plan, 1, |_| ())?;
         if let Some(measured) = session.last() {
             print(&tables::rwsem::render_published(&measured.points))?;
         }
@@ -320,7 +320,7 @@ fn run_local(session: &mut Session<'_>) -> anyhow::Result<()> {
     if options.full {
         let fixed = LocalExperiment::fixed();
         let plan = Plan::new(Duration::from_secs(1), MIN_ROUNDS)?;
-        session.measure_by(&Named("local-fixed", &fixed), &plan, 1)?;
+        session.measure_by(&Named("local-fixed", &fixed), &plan, 1, |_| ())?;
         if let Some(measured) = session.last() {
             let normalize = options.normalize;
             let text =
@@ -336,13 +336,10 @@ fn run_local(session: &mut Session<'_>) -> anyhow::Result<()> {
 
 fn run_span(session: &mut Session<'_>) -> anyhow::Result<()> {
     let experiment = SpanExperiment::new(&session.threads);
-    let ended = session.measure(&experiment, &SPAN_TIMES);
+    session.measure_and(&experiment, &SPAN_TIMES, |measured| {
+        add_readings(measured, &experiment.readings());
+    })?;
     let readings = experiment.readings();
-    if let Some(measured) = session.results.experiments.last_mut() {
-        add_readings(measured, &readings);
-    }
-    session.keep()?;
-    ended?;
     if session.options.replica.is_some() {
         return Ok(());
     }

@@ -79,17 +79,28 @@ impl<'a> Session<'a> {
         experiment: &dyn Experiment,
         times: &Times,
     ) -> anyhow::Result<()> {
-        let processes = self.options.processes();
-        let plan = self.length.plan(times, experiment, processes)?;
-        self.measure_by(experiment, &plan, processes)
+        self.measure_and(experiment, times, |_| ())
     }
 
-    /// As [`Session::measure`], by a plan.
+    /// As [`Session::measure`]; each process adds what its experiment has found out besides.
+    pub(super) fn measure_and(
+        &mut self,
+        experiment: &dyn Experiment,
+        times: &Times,
+        add: impl FnOnce(&mut ExperimentResult),
+    ) -> anyhow::Result<()> {
+        let processes = self.options.processes();
+        let plan = self.length.plan(times, experiment, processes)?;
+        self.measure_by(experiment, &plan, processes, add)
+    }
+
+    /// As [`Session::measure_and`], by a plan.
     pub(super) fn measure_by(
         &mut self,
         experiment: &dyn Experiment,
         plan: &Plan,
         processes: usize,
+        add: impl FnOnce(&mut ExperimentResult),
     ) -> anyhow::Result<()> {
         let name = experiment.name();
         if !self.is_to_be_measured(name, &plan.into())? {
@@ -98,6 +109,9 @@ impl<'a> Session<'a> {
         let mut bar = Bar::new(name, processes);
         let mut runner = ThreadRunner::new();
         measure::run(experiment, &mut runner, plan, &mut bar, &mut self.results)?;
+        if let Some(measured) = self.results.experiments.last_mut() {
+            add(measured);
+        }
         self.complete(bar, processes)
     }
 
