@@ -46,8 +46,8 @@ pub(crate) fn figure(value: f64) -> String {
 }
 
 /// The head of a list of ratios.
-pub(crate) const RATIOS: &str = "Ratios of medians, with their 95 % interval over the rounds. faster, slower: by a paired t-test, with Holm's correction \
-for the list,\nat 5 %, and beyond the noise; same: the whole interval is within the noise, or 1 %\n";
+pub(crate) const RATIOS: &str = "Ratios of medians, with their 95 % interval over the processes (over the rounds, of fewer than six).\nfaster, slower: by a paired \
+t-test, with Holm's correction for the list, at 5 %, and beyond the noise; same: the whole interval is within the noise, or 1 %\n";
 
 /// A median with how far its 95 % interval reaches, in percent of it; with a mark where too many samples were disturbed.
 pub(crate) fn median(point: &PointResult) -> String {
