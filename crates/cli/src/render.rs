@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use countersink::reader::escape;
 use countersink_harness::render::{Format, render};
 use countersink_harness::result::Results;
 use countersink_harness::save;
@@ -63,10 +64,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let text = match options.format {
         Form::Csv => render(&results, Format::Csv),
         Form::Go => render(&results, Format::Go),
-        Form::Markdown => render(&results, Format::Markdown),
+        Form::Markdown => readable(&render(&results, Format::Markdown)),
         Form::Json => render(&results, Format::Json),
-        Form::Text => tables::render(&results),
-        Form::Plot => plots::render_terminal(&results, options.values),
+        Form::Text => readable(&tables::render(&results)),
+        Form::Plot => readable(&plots::render_terminal(&results, options.values)),
         Form::Svg => {
             let directory = options.output.as_deref().unwrap_or(Path::new("."));
             return draw(&results, options.values, directory);
@@ -76,6 +77,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         Some(path) => Ok(save::save(path, text.as_bytes())?),
         None => print(&text),
     }
+}
+
+/// Texts for people: files are of others, and what they hold may be meant for a terminal.
+fn readable(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(escape).collect();
+    lines.join("\n")
 }
 
 fn draw(results: &Results, values: plots::Values, directory: &Path) -> anyhow::Result<()> {
