@@ -142,7 +142,7 @@ impl Choices {
 }
 
 /// Whatever it says, it ends as a command should: with the text, or with one sentence.
-fn ends_well(what: &str, (status, stdout, stderr): &(Option<i32>, String, String)) {
+fn ends_well(what: &str, (status, _, stderr): &(Option<i32>, String, String)) {
     match status {
         Some(0) => {}
         Some(1) => assert_eq!(stderr.lines().count(), 1, "{what}: {stderr}"),
