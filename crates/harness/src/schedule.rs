@@ -14,6 +14,9 @@ pub const SAMPLES_PER_ROUND: usize = 2;
 /// interval of a ratio needs 6 rounds.
 pub const MIN_ROUNDS: usize = 3;
 
+/// With so many processes, intervals and tests are over processes: as many as the interval of a median needs.
+pub const ENOUGH_PROCESSES: usize = 6;
+
 /// Of so many samples of a variant at a point, one may be taken again because it was disturbed.
 pub const SAMPLES_PER_REPEAT: usize = 4;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use countersink_harness::schedule::{MIN_ROUNDS, Plan, SAMPLES_PER_ROUND};
+use countersink_harness::schedule::{ENOUGH_PROCESSES, MIN_ROUNDS, Plan, SAMPLES_PER_ROUND};
 use countersink_harness::variant::Experiment;
 
-use super::{Options, PROCESSES};
+use super::Options;
 
 /// Seconds that all samples of an experiment take, by [`Length`].
 pub(super) type Times = [f64; 3];
@@ -23,6 +23,8 @@ pub(super) const CHECK_BEFORE_SET_SAMPLES: [Duration; 3] = [
     Duration::from_millis(20),
     Duration::from_millis(100),
 ];
+/// Its rounds, whatever the length: it is many set-ups.
+const CHECK_BEFORE_SET_ROUNDS: usize = 6;
 /// How long each way to count is watched, by [`Length`].
 pub(super) const ACCURACY_TIMES: [Duration; 3] = [
     Duration::from_millis(200),
@@ -71,7 +73,11 @@ impl Length {
         // One besides, which shows how far a variant is from itself.
         let points = experiment.points();
         let variants: usize = points.iter().map(|point| point.variants.len() + 1).sum();
-        let rounds = self.rounds(processes);
+        let rounds = match self {
+            Length::Quick => 6,
+            Length::Default | Length::Full => 12,
+        };
+        let rounds = rounds_of_each(rounds, processes);
         let samples = variants * SAMPLES_PER_ROUND * (rounds + 1) * processes;
         let sample =
             (seconds / samples.max(1) as f64).clamp(SHORTEST_SAMPLE.as_secs_f64(), longest);
@@ -81,23 +87,27 @@ impl Length {
     /// The plan of `check-before-set`, whose samples are of a given length.
     pub(super) fn plan_of_check_before_set(self, processes: usize) -> anyhow::Result<Plan> {
         let sample = CHECK_BEFORE_SET_SAMPLES[self as usize];
-        replicated(sample, self.rounds(processes), processes)
+        replicated(
+            sample,
+            rounds_of_each(CHECK_BEFORE_SET_ROUNDS, processes),
+            processes,
+        )
     }
+}
 
-    /// The rounds of each process: fresh ones share them.
-    fn rounds(self, processes: usize) -> usize {
-        let rounds = match self {
-            Length::Quick => 6,
-            Length::Default | Length::Full => 12,
-        };
-        let least = if processes < PROCESSES { MIN_ROUNDS } else { 1 };
-        (rounds / processes).max(least)
-    }
+/// The rounds of each process: fresh ones share them.
+fn rounds_of_each(rounds: usize, processes: usize) -> usize {
+    let least = if processes < ENOUGH_PROCESSES {
+        MIN_ROUNDS
+    } else {
+        1
+    };
+    (rounds / processes).max(least)
 }
 
 fn replicated(sample: Duration, rounds: usize, processes: usize) -> anyhow::Result<Plan> {
     Ok(match processes {
-        processes if processes < PROCESSES => Plan::new(sample, rounds)?,
+        processes if processes < ENOUGH_PROCESSES => Plan::new(sample, rounds)?,
         _ => Plan::of_replica(sample, rounds)?,
     })
 }

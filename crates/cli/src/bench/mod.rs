@@ -23,7 +23,7 @@ use countersink_experiments::span::{SpanExperiment, add_readings, page_tables};
 use countersink_harness::cpus::Topology;
 use countersink_harness::result::{ExperimentResult, PointResult};
 use countersink_harness::save;
-use countersink_harness::schedule::{MIN_ROUNDS, Plan};
+use countersink_harness::schedule::{ENOUGH_PROCESSES, MIN_ROUNDS, Plan};
 use countersink_harness::variant::{Experiment, Point};
 
 use crate::output::print;
@@ -102,12 +102,9 @@ pub(crate) struct Options {
 
 impl Options {
     fn processes(&self) -> usize {
-        self.processes.map_or(PROCESSES, usize::from)
+        self.processes.map_or(ENOUGH_PROCESSES, usize::from)
     }
 }
-
-/// As many as the interval of a median needs.
-const PROCESSES: usize = 6;
 
 /// The experiments that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

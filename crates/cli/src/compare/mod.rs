@@ -11,8 +11,9 @@ use clap::{Args, ValueEnum};
 use countersink::reader::escape;
 use countersink_harness::compare::read::{append, sheet};
 use countersink_harness::compare::{
-    Between, Cell, Direction, ENOUGH_PROCESSES, Row, Rule, Sheet, between, compare, differences,
+    Between, Cell, Direction, Row, Rule, Sheet, between, compare, differences,
 };
+use countersink_harness::schedule::ENOUGH_PROCESSES;
 use countersink_harness::verdict::Verdict;
 
 use crate::bench::ENDED;

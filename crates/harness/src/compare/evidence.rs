@@ -12,12 +12,10 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::Sheet;
 use crate::result::{ExperimentResult, PointResult};
-use crate::schedule::SAMPLES_PER_ROUND;
+use crate::schedule::{ENOUGH_PROCESSES, SAMPLES_PER_ROUND};
 use crate::stats::median;
 use crate::verdict::{Verdict, holm};
 
-/// With so many processes in both, the differences between processes are in the test.
-pub const ENOUGH_PROCESSES: usize = 6;
 /// A normal deviation over the median of what is off.
 const DEVIATION_OF_MEDIAN: f64 = 1.4826;
 /// Points that are further off than so many deviations stand out.

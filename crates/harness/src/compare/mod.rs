@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use crate::machine::Machine;
 use crate::result::Times;
 
-pub use evidence::{Between, ENOUGH_PROCESSES, Evidence, between};
+pub use evidence::{Between, Evidence, between};
 pub use rule::Rule;
 
 /// Whether more or less is better.
