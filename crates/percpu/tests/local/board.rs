@@ -3,9 +3,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::SeqCst};
 
-use libc::{SIGUSR1, SIGUSR2, c_int};
+use libc::{SIGUSR1, SIGUSR2, c_int, c_void};
 
 use crate::signals::install;
+use crate::storm::Timer;
 use crate::ways::Way;
 
 /// What each handler adds. Digits far apart, so that a wrong total says whose counts are missing.
@@ -34,6 +35,10 @@ pub(crate) struct Board {
     pub(crate) again: AtomicU64,
     /// How often each handler ran.
     pub(crate) runs: [AtomicU64; 2],
+    /// Whether the second handler starts the timer again when it ends.
+    pub(crate) timed: AtomicBool,
+    /// That timer; null is one too.
+    pub(crate) timer: AtomicPtr<c_void>,
     /// A bit for each handler that is running.
     pub(crate) active: AtomicU32,
     /// How often a handler interrupted the other.
@@ -43,14 +48,13 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// What the handlers have added.
+    /// What the handlers have added; like the counters, it wraps.
     pub(crate) fn added_by_handlers(&self) -> i64 {
         let times = self.again.load(SeqCst) + 1;
         let runs = self.runs.iter().map(|runs| runs.load(SeqCst));
-        let added = runs
-            .zip(AMOUNTS)
-            .map(|(runs, amount)| (runs * times) as i64 * amount);
-        added.sum()
+        runs.zip(AMOUNTS).fold(0, |sum: i64, (runs, amount)| {
+            sum.wrapping_add(((runs * times) as i64).wrapping_mul(amount))
+        })
     }
 }
 
@@ -87,4 +91,7 @@ fn count<W: Way>(signal: c_int) {
     }
     board.runs[which(signal)].fetch_add(1, SeqCst);
     board.active.fetch_and(!bit, SeqCst);
+    if which(signal) == 1 && board.timed.load(SeqCst) {
+        Timer::shoot(board.timer.load(SeqCst));
+    }
 }

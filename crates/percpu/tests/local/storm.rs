@@ -1,17 +1,18 @@
 //! Storms: a timer and another thread send two signals to a thread that counts as fast as it can,
-//! and both handlers count too, in each other also.
+//! and both handlers count too, in each other also. However long the handlers take, the thread gets
+//! on.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use libc::{SIGEV_THREAD_ID, SIGUSR1, SIGUSR2, c_int, pid_t};
+use libc::{SIGEV_THREAD_ID, SIGUSR1, SIGUSR2, c_int, pid_t, timer_t};
 
 use crate::board::{Board, count_in_handlers};
 use crate::mutants;
 use crate::signals::exclusive;
 use crate::ways::{Way, for_each_way};
 
-/// Nanoseconds between two signals of the timer.
+/// Nanoseconds from the end of the timer's handler to its next signal.
 const PERIOD: i64 = 30_000;
 /// Operations between two looks at the handlers' numbers of runs.
 const CHUNK: u64 = 999;
@@ -28,45 +29,56 @@ struct Length {
     runs: u64,
 }
 
-/// Sends the calling thread SIGUSR2, again and again, until dropped.
-struct Timer(libc::timer_t);
+/// Sends the calling thread SIGUSR2, and again after each run of its handler, until dropped.
+///
+/// With a period of its own it would starve a thread whose handlers take longer than that.
+pub(crate) struct Timer<'a>(&'a Board);
 
-impl Timer {
-    fn start() -> Self {
-        // SAFETY: the structures are plain data, filled before the calls that read them.
+impl<'a> Timer<'a> {
+    fn start(board: &'a Board) -> Self {
+        let mut timer = core::ptr::null_mut();
+        // SAFETY: the structure is plain data, filled before the call that reads it.
         unsafe {
             let mut event: libc::sigevent = core::mem::zeroed();
             event.sigev_notify = SIGEV_THREAD_ID;
             event.sigev_signo = SIGUSR2;
             event.sigev_notify_thread_id = libc::gettid();
-            let mut timer = core::mem::zeroed();
             let result = libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer);
             assert_eq!(result, 0, "no timer");
-            let period = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: PERIOD,
-            };
-            let times = libc::itimerspec {
-                it_interval: period,
-                it_value: period,
-            };
-            let result = libc::timer_settime(timer, 0, &times, core::ptr::null_mut());
-            assert_eq!(result, 0, "no timer");
-            Timer(timer)
+        }
+        board.timer.store(timer, SeqCst);
+        board.timed.store(true, SeqCst);
+        Timer::shoot(timer);
+        Timer(board)
+    }
+}
+
+impl Timer<'_> {
+    /// One signal, after a while. For signal handlers too.
+    pub(crate) fn shoot(timer: timer_t) {
+        // SAFETY: plain data; a timer that is no more is refused.
+        unsafe {
+            let mut times: libc::itimerspec = core::mem::zeroed();
+            times.it_value.tv_nsec = PERIOD;
+            libc::timer_settime(timer, 0, &times, core::ptr::null_mut());
         }
     }
 }
 
-impl Drop for Timer {
+impl Drop for Timer<'_> {
     fn drop(&mut self) {
+        // The handler, which runs on this thread only, does not use the timer from here on.
+        self.0.timed.store(false, SeqCst);
         // SAFETY: a timer of ours.
-        unsafe { libc::timer_delete(self.0) };
+        unsafe { libc::timer_delete(self.0.timer.load(SeqCst)) };
     }
 }
 
 /// Sends `thread` SIGUSR1, again and again: a little after the one before has run its handler, or
-/// after a while if it has not, which may be because the two share a CPU.
+/// after a while if it has not, which may be because the two share a CPU. The longer the thread
+/// gets nowhere, the more time it is left.
 fn send(board: &Board, thread: pid_t) {
+    let (mut finished, mut in_vain) = (0, 0);
     while !board.stop.load(SeqCst) {
         let runs = board.runs[0].load(SeqCst);
         // SAFETY: no preconditions. The thread waits for this one before it ends.
@@ -76,7 +88,9 @@ fn send(board: &Board, thread: pid_t) {
         while board.runs[0].load(SeqCst) == runs && spins.next().is_some() {
             std::hint::spin_loop();
         }
-        (0..300).for_each(|_| std::hint::spin_loop());
+        let before = std::mem::replace(&mut finished, board.finished.load(SeqCst));
+        in_vain = if before == finished { in_vain + 1 } else { 0 };
+        (0..300 + in_vain).for_each(|_| std::hint::spin_loop());
     }
 }
 
@@ -94,6 +108,7 @@ fn count<W: Way>(counter: &W, board: &Board, length: Length) -> u64 {
             counter.add_return(1);
         }
         operations += CHUNK;
+        board.finished.store(operations, SeqCst);
     }
     operations
 }
@@ -110,7 +125,7 @@ fn storm<W: Way>(length: Length) -> i64 {
     let thread = unsafe { libc::gettid() };
     let operations = std::thread::scope(|scope| {
         let sender = scope.spawn(|| send(&board, thread));
-        let timer = Timer::start();
+        let timer = Timer::start(&board);
         let operations = count(&counter, &board, length);
         drop(timer);
         board.stop.store(true, SeqCst);
@@ -120,9 +135,9 @@ fn storm<W: Way>(length: Length) -> i64 {
     // Whatever was sent has arrived: signals to a running thread are delivered, at the latest, when
     // it returns from its next system call, and these block nothing.
     [SIGUSR1, SIGUSR2].into_iter().for_each(ignore);
-    let expected = operations as i64 + board.added_by_handlers();
+    let expected = (operations as i64).wrapping_add(board.added_by_handlers());
     let [first, second] = [0, 1].map(|which| board.runs[which].load(SeqCst));
-    let lost = expected - counter.read();
+    let lost = expected.wrapping_sub(counter.read());
     let nested = board.nested.load(SeqCst);
     println!(
         "{}: {operations} operations, {first} + {second} signals, {nested} in handlers; lost {lost}",
