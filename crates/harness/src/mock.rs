@@ -16,6 +16,8 @@ pub struct Call<'a> {
     pub threads: usize,
     /// When the sample should end.
     pub target: Target,
+    /// The threads' batches, where they are known.
+    pub batches: &'a [u64],
 }
 
 /// Runs each worker's operations on the calling thread, one worker after the other, and takes
@@ -47,12 +49,14 @@ impl<F: FnMut(Call<'_>) -> Sample> Runner for MockRunner<F> {
         variant: &dyn Variant,
         threads: usize,
         target: Target,
+        batches: &[u64],
     ) -> Result<Sample, RunError> {
         let sample = (self.script)(Call {
             index: self.calls.len(),
             variant: variant.name(),
             threads,
             target,
+            batches,
         });
         self.calls.push(variant.name().to_owned());
         for (index, thread) in sample.threads.iter().enumerate() {

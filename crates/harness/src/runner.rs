@@ -17,7 +17,8 @@ pub enum Target {
 
 /// Takes samples.
 pub trait Runner {
-    /// Takes one sample with so many threads.
+    /// Takes one sample with so many threads. `batches` are those of an earlier sample of the same,
+    /// by thread, and save the search for them; empty if there is none.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -26,6 +27,7 @@ pub trait Runner {
         variant: &dyn Variant,
         threads: usize,
         target: Target,
+        batches: &[u64],
     ) -> Result<Sample, RunError>;
 
     /// The smallest step of its clock, in ns; 0 if time is invented.
@@ -54,7 +56,7 @@ pub struct Sample {
 pub struct ThreadSample {
     /// Operations done while being timed.
     pub ops: u64,
-    /// Operations done outside of the timed part, to find the batch size.
+    /// Operations done outside of the timed part, to find the batch size or to try it.
     pub untimed_ops: u64,
     /// Operations done between two looks at the stop flag.
     pub batch: u64,

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Samples of each variant in one round.
 pub const SAMPLES_PER_ROUND: usize = 2;
 
+/// Samples of each variant before the first round, to warm up; they are not counted.
+pub const WARM_UP_SAMPLES: usize = 1;
+
 /// The fewest rounds of a plan for one process: 3 give the 6 samples that the 95 % interval of a median needs. The
 /// interval of a ratio needs 6 rounds.
 pub const MIN_ROUNDS: usize = 3;
@@ -20,8 +23,8 @@ pub const ENOUGH_PROCESSES: usize = 6;
 /// Of so many samples of a variant at a point, one may be taken again because it was disturbed.
 pub const SAMPLES_PER_REPEAT: usize = 4;
 
-/// How much to measure at each point: `sample` × 2 × (`rounds` + 1) for each variant, the warm-up
-/// round included, and at most a quarter more for samples that were disturbed.
+/// How much to measure at each point: samples of a length, [`Plan::samples`] of each variant, and at most a quarter more for samples
+/// that were disturbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     sample: Duration,
@@ -92,6 +95,11 @@ impl Plan {
         (self.rounds * SAMPLES_PER_ROUND).div_ceil(SAMPLES_PER_REPEAT)
     }
 
+    /// How many samples of each variant are taken, if none is disturbed: those to warm up included.
+    pub fn samples(&self) -> usize {
+        WARM_UP_SAMPLES + self.rounds * SAMPLES_PER_ROUND
+    }
+
     /// How many rounds count.
     pub fn rounds(&self) -> usize {
         self.rounds
@@ -108,7 +116,7 @@ impl Default for Plan {
     }
 }
 
-/// The variants' indices in the order in which they are sampled.
+/// The variants' indices in the order in which they are sampled, once warm.
 pub fn sequence(variants: usize, rounds: usize) -> impl Iterator<Item = usize> {
     (0..rounds).flat_map(move |_| (0..variants).chain((0..variants).rev()))
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Clock;
 use crate::machine;
 use crate::os;
-use crate::runner::Sample;
+use crate::runner::{Sample, ThreadSample};
 
 /// The share of a sample that may be lost.
 const TOLERATED_SHARE: f64 = 0.01;
@@ -112,22 +112,43 @@ pub struct Met {
     pub clock_ghz: Option<[f64; 2]>,
 }
 
+/// What a thread did and met in its timed part, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// When it began, by the clock that it was given.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// What it did.
+    pub thread: ThreadSample,
+}
+
 /// What is known of a thread before the timed part. For those that time threads of their own; [`crate::threads`] does it by itself.
 #[derive(Debug)]
 pub struct Watch {
     usage: Option<os::Usage>,
     waited_ns: Option<u64>,
+    pinned: Option<usize>,
     migrations: Option<u64>,
     cpu: Option<usize>,
     ghz: f64,
 }
 
+/// How often the thread was moved. The kernel is slow to say it, and where one that is pinned runs tells the same.
+fn migrations(pinned: Option<usize>) -> Option<u64> {
+    match pinned {
+        Some(_) => None,
+        None => os::thread_migrations(),
+    }
+}
+
 impl Watch {
-    /// Begins to watch the calling thread: some 100 µs, so not in the timed part.
-    pub fn begin(clock: &dyn Clock) -> Watch {
+    /// Begins to watch the calling thread, which is pinned to this CPU, if to any: some tens of µs, so not in the timed part.
+    pub fn begin(clock: &dyn Clock, pinned: Option<usize>) -> Watch {
         let ghz = clock_ghz(clock);
         Watch {
-            migrations: os::thread_migrations(),
+            pinned,
+            migrations: migrations(pinned),
             waited_ns: os::thread_waited_ns(),
             cpu: os::current_cpu(),
             usage: os::thread_usage(),
@@ -135,12 +156,36 @@ impl Watch {
         }
     }
 
+    /// Times what the thread does, which says how many operations that were and is told when it began; then ends.
+    pub fn time(self, clock: &dyn Clock, work: impl FnOnce(u64) -> u64) -> Timing {
+        let cpu = self.pinned;
+        let cpu_before = clock.thread_cpu_ns();
+        let start_ns = clock.now_ns();
+        let ops = work(start_ns);
+        let end_ns = clock.now_ns();
+        let cpu_after = clock.thread_cpu_ns();
+        let met = self.end(clock);
+        let cpu_ns = cpu_after.zip(cpu_before);
+        Timing {
+            start_ns,
+            end_ns,
+            thread: ThreadSample {
+                ops,
+                elapsed_ns: end_ns.saturating_sub(start_ns),
+                cpu_ns: cpu_ns.map(|(after, before)| after.saturating_sub(before)),
+                cpu,
+                met,
+                ..ThreadSample::default()
+            },
+        }
+    }
+
     /// Ends it, on the same thread.
-    pub fn end(self, clock: &dyn Clock) -> Met {
+    fn end(self, clock: &dyn Clock) -> Met {
         let usage = os::thread_usage();
         let cpu = os::current_cpu();
         let waited_ns = os::thread_waited_ns();
-        let migrations = os::thread_migrations();
+        let migrations = migrations(self.pinned);
         let since = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
         let of = |count: fn(&os::Usage) -> u64| {
             since(self.usage.as_ref().map(count), usage.as_ref().map(count))
@@ -389,7 +434,7 @@ mod tests {
     #[test]
     fn a_watch_sees_what_a_thread_does() {
         let clock = RealClock::new();
-        let watch = Watch::begin(&clock);
+        let watch = Watch::begin(&clock, None);
         let memory = vec![1_u8; 4 << 20];
         black_box(&memory);
         std::thread::yield_now();

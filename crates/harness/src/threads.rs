@@ -5,7 +5,7 @@
 //! scheduling history, no thread-local state. What must survive (arrays) belongs to the variant.
 //!
 //! One sample on one thread: pin, create the worker, warm it; wait for the others; find the batch
-//! size, all threads at once, as contention changes it; wait again; look at what the kernel counts ([`crate::surroundings`]);
+//! size, all threads at once, as contention changes it, or try the one of the sample before; wait again; look at what the kernel counts ([`crate::surroundings`]);
 //! wait once more; then batches until the time is over. Whose time is over first sets a flag for the others. Nobody sleeps until then: a thread that woke
 //! would take a CPU from one that is measured. The clock is looked at after half of the time that is left, and after a sixteenth at the latest, so some twenty
 //! times in a sample however short the batches are, as that is a system call on machines without a fast clock.
@@ -16,8 +16,8 @@ use std::thread::{self, Builder, ScopedJoinHandle};
 use crate::barrier::{Aborted, Barrier};
 use crate::clock::{self, Clock, RealClock};
 use crate::cpus::{Placement, Topology};
-use crate::runner::{RunError, Runner, Sample, Target, ThreadSample};
-use crate::surroundings::{Steal, Watch};
+use crate::runner::{RunError, Runner, Sample, Target};
+use crate::surroundings::{Steal, Timing, Watch};
 use crate::variant::{Variant, Worker};
 
 /// A batch takes at least this long, and less than twice as long if operations take equally long:
@@ -74,6 +74,7 @@ impl<C: Clock> Runner for ThreadRunner<C> {
         variant: &dyn Variant,
         threads: usize,
         target: Target,
+        batches: &[u64],
     ) -> Result<Sample, RunError> {
         if threads == 0 {
             return Err(RunError::NoThreads);
@@ -87,6 +88,7 @@ impl<C: Clock> Runner for ThreadRunner<C> {
             variant,
             threads,
             target,
+            batches,
             placement: &placement,
             barrier: &barrier,
             clock: &self.clock,
@@ -98,7 +100,7 @@ impl<C: Clock> Runner for ThreadRunner<C> {
         let end = timings.iter().map(|t| t.end_ns).max().unwrap_or(0);
         Ok(Sample {
             elapsed_ns: end.saturating_sub(start),
-            threads: timings.into_iter().map(|t| t.sample).collect(),
+            threads: timings.into_iter().map(|t| t.thread).collect(),
             oversubscribed: placement.oversubscribed,
             shared_cores: placement.shared_cores,
             steal_ns,
@@ -115,15 +117,10 @@ struct Job<'a> {
     variant: &'a dyn Variant,
     threads: usize,
     target: Target,
+    batches: &'a [u64],
     placement: &'a Placement,
     barrier: &'a Barrier,
     clock: &'a dyn Clock,
-}
-
-struct Timing {
-    start_ns: u64,
-    end_ns: u64,
-    sample: ThreadSample,
 }
 
 impl Job<'_> {
@@ -161,50 +158,32 @@ impl Job<'_> {
         let mut worker = self.variant.worker(index, self.threads);
         worker.warm();
         self.barrier.wait(1)?;
-        let mut timing = match self.target {
+        match self.target {
             Target::Time(length) => {
-                let (batch, untimed) = find_batch(&mut *worker, self.clock, CONFIRMATIONS);
+                let known = self.batches.get(index).copied();
+                let (batch, untimed) = batch_of(&mut *worker, self.clock, known);
                 let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-                let mut timing = self.time(|start_ns| {
+                let mut timing = self.time(cpu, |start_ns| {
                     let mut looks = Looks::new(self.clock, start_ns, length_ns);
                     run_until_stopped(&mut *worker, batch, self.barrier, &mut looks)
                 })?;
-                timing.sample.batch = batch;
-                timing.sample.untimed_ops = untimed;
-                timing
+                timing.thread.batch = batch;
+                timing.thread.untimed_ops = untimed;
+                Ok(timing)
             }
-            Target::Operations(count) => self.time(|_| {
+            Target::Operations(count) => self.time(cpu, |_| {
                 worker.run(count);
                 count
-            })?,
-        };
-        timing.sample.cpu = cpu;
-        Ok(timing)
+            }),
+        }
     }
 
     /// Times what does operations and says how many, from when all threads are here. It is told when it began.
-    fn time(&self, body: impl FnOnce(u64) -> u64) -> Result<Timing, Aborted> {
+    fn time(&self, cpu: Option<usize>, body: impl FnOnce(u64) -> u64) -> Result<Timing, Aborted> {
         self.barrier.wait(2)?;
-        let watch = Watch::begin(self.clock);
+        let watch = Watch::begin(self.clock, cpu);
         self.barrier.wait(3)?;
-        let cpu_before = self.clock.thread_cpu_ns();
-        let start_ns = self.clock.now_ns();
-        let ops = body(start_ns);
-        let end_ns = self.clock.now_ns();
-        let cpu_after = self.clock.thread_cpu_ns();
-        let met = watch.end(self.clock);
-        let cpu_ns = cpu_after.zip(cpu_before);
-        Ok(Timing {
-            start_ns,
-            end_ns,
-            sample: ThreadSample {
-                ops,
-                elapsed_ns: end_ns.saturating_sub(start_ns),
-                cpu_ns: cpu_ns.map(|(after, before)| after.saturating_sub(before)),
-                met,
-                ..ThreadSample::default()
-            },
-        })
+        Ok(watch.time(self.clock, body))
     }
 }
 
@@ -288,6 +267,23 @@ impl<'a> Looks<'a> {
     }
 }
 
+/// The batch size, and how many operations it took to find it. One that is known is tried once,
+/// which also warms what the thread needs.
+fn batch_of(worker: &mut dyn Worker, clock: &dyn Clock, known: Option<u64>) -> (u64, u64) {
+    let Some(batch) = known.filter(|batch| *batch > 0) else {
+        return find_batch(worker, clock, CONFIRMATIONS);
+    };
+    let start = clock.now_ns();
+    worker.run(batch);
+    let took = clock.now_ns().saturating_sub(start);
+    if (BATCH_NS / 2..BATCH_NS * 4).contains(&took) {
+        return (batch, batch);
+    }
+    // Contention is not what it was.
+    let (found, done) = find_batch(worker, clock, CONFIRMATIONS);
+    (found, batch + done)
+}
+
 /// The batch size, and how many operations it took to find it.
 fn find_batch(worker: &mut dyn Worker, clock: &dyn Clock, confirmations: u32) -> (u64, u64) {
     let mut batch = 1;
@@ -362,6 +358,27 @@ mod tests {
         for calls_until in 0..20 {
             // The smallest power of two that takes 20 µs.
             assert_eq!(batch_found(calls_until, CONFIRMATIONS), 2048);
+        }
+    }
+
+    /// One that is known is tried, and kept if it takes about 20 µs.
+    #[test]
+    fn a_known_batch_size_is_tried() {
+        // The search ends with 3 batches of 2048, after one of each smaller power of two.
+        let search = 2047 + 3 * 2048;
+        for (known, batch, untimed) in [
+            (3000, 3000, 3000),
+            (100, 2048, 100 + search),
+            (100_000, 2048, 100_000 + search),
+            (0, 2048, search),
+        ] {
+            let clock = MockClock::new(0);
+            let mut worker = Interrupted {
+                clock: &clock,
+                calls_until: u32::MAX,
+            };
+            let found = batch_of(&mut worker, &clock, Some(known));
+            assert_eq!(found, (batch, untimed), "{known}");
         }
     }
 

@@ -157,7 +157,7 @@ fn one_lost_increment_fails_the_point() {
 
 fn sample_of(variant: &dyn Variant, threads: usize, target: Target) -> Sample {
     ThreadRunner::new()
-        .sample(variant, threads, target)
+        .sample(variant, threads, target, &[])
         .expect("a sample")
 }
 
@@ -188,7 +188,7 @@ fn a_fixed_sample_does_exactly_its_operations() {
 fn time_is_taken_from_the_clock_that_was_given() {
     // Four readings, one step each: CPU time, time, time, CPU time.
     let mut runner = ThreadRunner::with(Topology::detect(), MockClock::new(100));
-    let sample = runner.sample(&Arrays::default(), 1, Target::Operations(50));
+    let sample = runner.sample(&Arrays::default(), 1, Target::Operations(50), &[]);
     let sample = sample.expect("a sample");
     assert_eq!(sample.elapsed_ns, 100);
     assert_eq!(sample.threads[0].cpu_ns, Some(300));
@@ -208,7 +208,7 @@ fn a_clock_that_stands_still_ends_all_the_same() {
         }
     }
     let arrays = Arrays::default();
-    let sample = ThreadRunner::with(Topology::detect(), Stopped).sample(&arrays, 1, SHORT);
+    let sample = ThreadRunner::with(Topology::detect(), Stopped).sample(&arrays, 1, SHORT, &[]);
     let sample = sample.expect("a sample");
     let thread = sample.threads[0];
     assert_eq!(thread.batch, 1 << 20);
@@ -221,7 +221,7 @@ fn the_batch_size_follows_the_clock() {
     // Any batch takes one step of 25 µs.
     let mut runner = ThreadRunner::with(Topology::detect(), MockClock::new(25_000));
     let sample = runner
-        .sample(&Arrays::default(), 1, SHORT)
+        .sample(&Arrays::default(), 1, SHORT, &[])
         .expect("a sample");
     assert_eq!(sample.threads[0].batch, 1);
     assert_eq!(sample.threads[0].untimed_ops, 3);
@@ -231,9 +231,9 @@ fn the_batch_size_follows_the_clock() {
 fn impossible_samples_are_refused() {
     let arrays = Arrays::default();
     let mut runner = ThreadRunner::new();
-    let none = runner.sample(&arrays, 0, SHORT);
+    let none = runner.sample(&arrays, 0, SHORT, &[]);
     assert!(matches!(none, Err(RunError::NoThreads)));
-    let many = runner.sample(&arrays, 2, Target::Operations(10));
+    let many = runner.sample(&arrays, 2, Target::Operations(10), &[]);
     assert!(matches!(many, Err(RunError::FixedWithThreads(2))));
 }
 
@@ -284,7 +284,7 @@ impl Worker for PanicsWorker<'_> {
 #[test]
 fn a_panic_at_any_step_ends_the_sample_with_its_message() {
     for when in ["worker", "warm", "first", "later"] {
-        let result = ThreadRunner::new().sample(&Panics { when }, 3, SHORT);
+        let result = ThreadRunner::new().sample(&Panics { when }, 3, SHORT, &[]);
         match result {
             Err(RunError::Panicked(message)) => assert_eq!(message, "out of luck"),
             other => panic!("{when}: {other:?}"),
@@ -340,7 +340,7 @@ fn a_thread_that_cannot_be_pinned_is_marked() {
     };
     let mut runner = ThreadRunner::with(Topology::new(vec![nowhere]), MockClock::new(25_000));
     let sample = runner
-        .sample(&Where::default(), 1, SHORT)
+        .sample(&Where::default(), 1, SHORT, &[])
         .expect("a sample");
     assert!(!sample.pinned());
 }

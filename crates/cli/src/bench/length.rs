@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use countersink_harness::schedule::{ENOUGH_PROCESSES, MIN_ROUNDS, Plan, SAMPLES_PER_ROUND};
+use countersink_harness::schedule::{
+    ENOUGH_PROCESSES, MIN_ROUNDS, Plan, SAMPLES_PER_ROUND, WARM_UP_SAMPLES,
+};
 use countersink_harness::variant::Experiment;
 
 use super::Options;
@@ -31,8 +33,10 @@ pub(super) const ACCURACY_TIMES: [Duration; 3] = [
     Duration::from_millis(1000),
     Duration::from_secs(10),
 ];
-/// Rounds of all levels of the page tables, a few ms each.
-pub(super) const PAGE_TABLE_ROUNDS: [usize; 3] = [30, 100, 300];
+/// Rounds of all levels of the page tables in all processes, a few ms each.
+const PAGE_TABLE_ROUNDS: [usize; 3] = [36, 96, 300];
+/// The fewest of a process: what is told of its rounds has an interval.
+const FEWEST_PAGE_TABLE_ROUNDS: usize = 6;
 
 /// No sample is shorter, however many there are.
 pub(super) const SHORTEST_SAMPLE: Duration = Duration::from_millis(2);
@@ -78,7 +82,8 @@ impl Length {
             Length::Default | Length::Full => 12,
         };
         let rounds = rounds_of_each(rounds, processes);
-        let samples = variants * SAMPLES_PER_ROUND * (rounds + 1) * processes;
+        let of_each = WARM_UP_SAMPLES + SAMPLES_PER_ROUND * rounds;
+        let samples = variants * of_each * processes;
         let sample =
             (seconds / samples.max(1) as f64).clamp(SHORTEST_SAMPLE.as_secs_f64(), longest);
         replicated(Duration::from_secs_f64(sample), rounds, processes)
@@ -93,6 +98,11 @@ impl Length {
             processes,
         )
     }
+}
+
+/// Rounds of the page tables in each process.
+pub(super) fn page_table_rounds(length: Length, processes: usize) -> usize {
+    (PAGE_TABLE_ROUNDS[length as usize] / processes).max(FEWEST_PAGE_TABLE_ROUNDS)
 }
 
 /// The rounds of each process: fresh ones share them.
@@ -135,7 +145,7 @@ mod tests {
                     let plan = length.plan(times, experiment, processes).expect("a plan");
                     let points = experiment.points();
                     let variants: usize = points.iter().map(|p| p.variants.len() + 1).sum();
-                    let samples = variants * SAMPLES_PER_ROUND * (plan.rounds() + 1) * processes;
+                    let samples = variants * plan.samples() * processes;
                     let seconds = plan.sample().as_secs_f64() * samples as f64;
                     // However many processes, no sample is shorter than 2 ms.
                     assert!(

@@ -30,8 +30,8 @@ use crate::output::print;
 use crate::plots;
 use crate::tables::{self, batch, check_before_set, local, published, span};
 use length::{
-    ACCURACY_TIMES, BATCH_TIMES, LOCAL_TIMES, OVERSUBSCRIBED, PAGE_TABLE_ROUNDS,
-    RWSEM_PUBLISHED_TIMES, RWSEM_TIMES, SPAN_TIMES,
+    ACCURACY_TIMES, BATCH_TIMES, LOCAL_TIMES, OVERSUBSCRIBED, RWSEM_PUBLISHED_TIMES, RWSEM_TIMES,
+    SPAN_TIMES,
 };
 pub(crate) use progress::Bar;
 use session::{Interrupted, Session};
@@ -333,8 +333,18 @@ fn run_local(session: &mut Session<'_>) -> anyhow::Result<()> {
 
 fn run_span(session: &mut Session<'_>) -> anyhow::Result<()> {
     let experiment = SpanExperiment::new(&session.threads);
+    let rounds = length::page_table_rounds(session.length, session.options.processes());
+    let mut tables_found = None;
     session.measure_and(&experiment, &SPAN_TIMES, |measured| {
         add_readings(measured, &experiment.readings());
+        if measured.partial {
+            return;
+        }
+        let found = page_tables::run(rounds);
+        if let Ok(found) = &found {
+            add_points(measured, found.points());
+        }
+        tables_found = Some(found);
     })?;
     let readings = experiment.readings();
     if session.options.replica.is_some() {
@@ -345,18 +355,12 @@ fn run_span(session: &mut Session<'_>) -> anyhow::Result<()> {
         text += &span::render_look_ups(&readings, &measured.points);
         text += &span::render_costs(measured);
     }
-    print(&text)?;
-    let rounds = PAGE_TABLE_ROUNDS[session.length as usize];
-    match session.aside(|| page_tables::run(rounds)) {
-        Ok(found) => {
-            print(&span::render_page_tables(&found))?;
-            if let Some(measured) = session.results.experiments.last_mut() {
-                add_points(measured, found.points());
-            }
-        }
-        Err(reason) => print(&format!("\nPage tables were not timed: {reason}\n"))?,
-    }
-    Ok(())
+    text += &match tables_found {
+        Some(Ok(found)) => span::render_page_tables(&found),
+        Some(Err(reason)) => format!("\nPage tables were not timed: {reason}\n"),
+        None => "\nPage tables were timed before.\n".to_owned(),
+    };
+    print(&text)
 }
 
 /// Adds points that are not there yet: a run that goes on may have them.

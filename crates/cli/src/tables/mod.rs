@@ -177,7 +177,7 @@ pub(crate) fn machine(machine: &Machine, measured: Option<&ExperimentResult>) ->
 }
 
 /// How many samples were disturbed, by what, and what became of them.
-fn validity(measured: &ExperimentResult) -> String {
+pub(crate) fn validity(measured: &ExperimentResult) -> String {
     let points = &measured.points;
     let all: usize = points.iter().map(|point| point.surroundings.len()).sum();
     let repeated: usize = points.iter().map(|point| point.repeated).sum();

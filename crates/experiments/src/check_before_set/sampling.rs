@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
-use countersink_harness::clock::{Clock, RealClock};
+use countersink_harness::clock::RealClock;
 use countersink_harness::cpus::Topology;
 use countersink_harness::runner::{self, ThreadSample};
 use countersink_harness::surroundings::{Steal, Surroundings, Watch};
@@ -165,21 +165,7 @@ fn timed(cpu: Option<usize>, barrier: &Barrier, work: impl FnOnce() -> u64) -> T
     let clock = RealClock::new();
     // Until all have started, whoever is early sleeps; that is not to be seen later.
     barrier.wait();
-    let watch = Watch::begin(&clock);
-    let (cpu_before, start) = (clock.thread_cpu_ns(), clock.now_ns());
-    let ops = work();
-    let (end, cpu_after) = (clock.now_ns(), clock.thread_cpu_ns());
-    let met = watch.end(&clock);
-    ThreadSample {
-        ops,
-        elapsed_ns: end - start,
-        cpu_ns: cpu_after
-            .zip(cpu_before)
-            .map(|(after, before)| after - before),
-        cpu,
-        met,
-        ..ThreadSample::default()
-    }
+    Watch::begin(&clock, cpu).time(&clock, |_| work()).thread
 }
 
 /// Reads until it is stopped; how many words.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use countersink::clock::{self, Source};
 use countersink::reader::{Buckets, Extremes, Span};
-use countersink_harness::schedule::SAMPLES_PER_ROUND;
+use countersink_harness::schedule::{SAMPLES_PER_ROUND, WARM_UP_SAMPLES};
 use countersink_harness::stats::{self, Ratio};
 
 /// What one span showed of one variant, after each sample.
@@ -18,7 +18,7 @@ pub struct Reading {
     pub op: String,
     /// The pattern.
     pub pattern: String,
-    /// The span after each sample, the warm-up round's included.
+    /// The span after each sample, those to warm up included.
     pub all: Vec<Span>,
 }
 
@@ -48,9 +48,9 @@ pub struct Difference {
 }
 
 impl Reading {
-    /// The samples without those of the warm-up round.
+    /// The samples without those to warm up.
     pub fn samples(&self) -> &[Span] {
-        self.all.get(SAMPLES_PER_ROUND..).unwrap_or_default()
+        self.all.get(WARM_UP_SAMPLES..).unwrap_or_default()
     }
 
     /// All samples as one span.
@@ -58,7 +58,7 @@ impl Reading {
         self.samples().iter().fold(Span::default(), plus)
     }
 
-    /// Everything that was recorded or thrown away, the warm-up round's included.
+    /// Everything that was recorded or thrown away, also to warm up.
     pub fn recorded(&self) -> u64 {
         let of = |span: &Span| span.events + span.skipped + span.invalid;
         self.all.iter().map(of).sum()
@@ -241,11 +241,10 @@ mod tests {
 
     fn reading(variant: &str, nanoseconds: u64) -> Reading {
         let readings = Readings::default();
-        for round in 0..7 {
-            for _ in 0..2 {
-                let taken = sample(10, 10 * nanoseconds, nanoseconds - 1, nanoseconds * round);
-                readings.push((variant, "op", "hot"), taken);
-            }
+        // One to warm up, then six rounds.
+        for round in [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6] {
+            let taken = sample(10, 10 * nanoseconds, nanoseconds - 1, nanoseconds * round);
+            readings.push((variant, "op", "hot"), taken);
         }
         readings.get().remove(0)
     }
@@ -254,8 +253,8 @@ mod tests {
     fn the_warm_up_is_recorded_but_not_shown() {
         let mut reading = reading("a", 5);
         reading.all[0].skipped = 3;
-        reading.all[13].invalid = 4;
-        assert_eq!(reading.recorded(), 14 * 10 + 7);
+        reading.all[12].invalid = 4;
+        assert_eq!(reading.recorded(), 13 * 10 + 7);
         let total = reading.total();
         assert_eq!((total.events, total.time, total.skipped), (120, 600, 0));
         assert_eq!(total.invalid, 4);

@@ -13,6 +13,7 @@
 
 mod bump;
 mod operations;
+mod seen;
 mod stat;
 mod tasks;
 

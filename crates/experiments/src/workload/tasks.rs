@@ -8,10 +8,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use countersink::Counter as Operations;
+use countersink_harness::clock::RealClock;
 use countersink_harness::cpus::{Placement, Topology};
+use countersink_harness::runner::{self, ThreadSample};
+use countersink_harness::surroundings::{Steal, Surroundings, Watch};
 
 use super::bump::{Bump, Counter};
 use super::operations::{Operation, open_missing};
+use super::seen::Seen;
 use super::stat::CpuTime;
 use super::{MISSING, Plan, Workload};
 use crate::shared_memory::Shared;
@@ -84,7 +88,7 @@ pub struct Sample {
     pub window: Duration,
     /// Operations of each task in the window.
     pub operations: Vec<u64>,
-    /// Operations of all tasks for each second of CPU time that they used, over their whole lives.
+    /// Operations of all tasks for each second of CPU time that they used, warm-up included.
     pub per_cpu_second: f64,
     /// How idle all CPUs of the machine were, in percent.
     pub idle: f64,
@@ -92,6 +96,8 @@ pub struct Sample {
     pub pinned: bool,
     /// Whether there were more tasks than CPUs.
     pub oversubscribed: bool,
+    /// What the tasks met, from their first operation to their last.
+    pub surroundings: Surroundings,
 }
 
 impl Sample {
@@ -113,10 +119,10 @@ pub const MOST_TASKS: usize = 1024;
 #[repr(align(128))]
 struct Task {
     operations: AtomicU64,
-    cpu_ns: AtomicU64,
     /// An error number, or 0.
     error: AtomicI32,
-    pinned: AtomicBool,
+    /// When it has ended.
+    seen: Seen,
 }
 
 struct Board {
@@ -129,9 +135,8 @@ impl Board {
     fn new() -> io::Result<Shared<Board>> {
         let task = || Task {
             operations: AtomicU64::new(0),
-            cpu_ns: AtomicU64::new(0),
             error: AtomicI32::new(0),
-            pinned: AtomicBool::new(false),
+            seen: Seen::nothing(),
         };
         Shared::new(Board {
             go: AtomicBool::new(false),
@@ -143,39 +148,38 @@ impl Board {
     /// What a task does, from its start to its end.
     fn run(&self, index: usize, workload: Workload, counter: &Counter, placement: &Placement) {
         let task = &self.tasks[index];
-        task.pinned.store(placement.pin(index).is_some(), Relaxed);
+        let cpu = placement.pin(index);
         let done = Operation::new(workload).and_then(|mut operation| {
             while !self.go.load(Acquire) && !self.stop.load(Relaxed) {
                 thread::yield_now();
             }
-            let mut operations = 0;
-            while !self.stop.load(Relaxed) {
-                operation.run()?;
-                counter.add();
-                OPERATIONS.inc();
-                operations += 1;
-                task.operations.store(operations, Relaxed);
-            }
-            Ok(())
+            let clock = RealClock::new();
+            let mut done = Ok(());
+            let timed = Watch::begin(&clock, cpu).time(&clock, |_| {
+                done = self.work(task, &mut operation, counter);
+                task.operations.load(Relaxed)
+            });
+            task.seen.set(&timed.thread);
+            done
         });
         if let Err(error) = done {
             let number = error.raw_os_error().unwrap_or(libc::EEXIST);
             task.error.store(number, Relaxed);
         }
-        // Release: whoever sees the time sees the rest.
-        task.cpu_ns.store(cpu_time(), Release);
     }
-}
 
-/// The CPU time of this thread, in ns.
-fn cpu_time() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: a structure of this function's.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    /// Operations until they are to stop.
+    fn work(&self, task: &Task, operation: &mut Operation, counter: &Counter) -> io::Result<()> {
+        let mut operations = 0;
+        while !self.stop.load(Relaxed) {
+            operation.run()?;
+            counter.add();
+            OPERATIONS.inc();
+            operations += 1;
+            task.operations.store(operations, Relaxed);
+        }
+        Ok(())
+    }
 }
 
 impl Plan {
@@ -200,6 +204,7 @@ impl Plan {
         OPERATIONS.add(0);
         let board = Board::new().map_err(WorkloadError::Start)?;
         let run = |index| board.run(index, self.workload, &counter, &placement);
+        let steal = Steal::begin(&placement.cpus);
         let (window, operations, idle) = match self.mode {
             Mode::Processes => {
                 let children = Children::start(tasks, &run)?;
@@ -219,6 +224,7 @@ impl Plan {
                 Ok(self.watch(&board, tasks))
             })?,
         };
+        let steal_ns = steal.end();
         let board = &board.tasks[..tasks];
         let done: u64 = board.iter().map(|task| task.operations.load(Relaxed)).sum();
         for (index, task) in board.iter().enumerate() {
@@ -234,14 +240,27 @@ impl Plan {
             let counted = counted.wrapping_sub(held);
             return Err(WorkloadError::Count { done, counted });
         }
-        let cpu: u64 = board.iter().map(|task| task.cpu_ns.load(Acquire)).sum();
+        let seen: Vec<ThreadSample> = board.iter().map(|task| task.seen.get()).collect();
+        let cpu: u64 = seen.iter().filter_map(|thread| thread.cpu_ns).sum();
+        let met = runner::Sample {
+            elapsed_ns: seen
+                .iter()
+                .map(|thread| thread.elapsed_ns)
+                .max()
+                .unwrap_or(0),
+            threads: seen,
+            oversubscribed: placement.oversubscribed,
+            shared_cores: placement.shared_cores,
+            steal_ns,
+        };
         Ok(Sample {
             window,
             operations,
             per_cpu_second: done as f64 / (cpu.max(1) as f64 / 1e9),
             idle,
-            pinned: board.iter().all(|task| task.pinned.load(Relaxed)),
+            pinned: met.pinned(),
             oversubscribed: placement.oversubscribed,
+            surroundings: Surroundings::of(&met),
         })
     }
 

@@ -3,7 +3,7 @@
 use crate::progress::Progress;
 use crate::result::{ExperimentResult, ModeName, Noise, PointResult, Results};
 use crate::runner::{RunError, Runner, Sample, Target};
-use crate::schedule::{self, Plan};
+use crate::schedule::{self, Plan, WARM_UP_SAMPLES};
 use crate::stats::{self, Summary};
 use crate::surroundings::Surroundings;
 use crate::variant::{Experiment, Mode, Point, Variant};
@@ -148,7 +148,7 @@ impl Found {
     }
 }
 
-/// Measures one point: a warm-up round that is not counted, then the plan's rounds. One of several variants, by the point's number, is
+/// Measures one point: a sample of each variant that is not counted, to warm up, then the plan's rounds. One of several variants, by the point's number, is
 /// measured against itself.
 fn measure_point(
     point: &Point<'_>,
@@ -177,8 +177,10 @@ fn measure_in_order(
         .iter()
         .map(|variant| Column::new(point, &**variant, plan))
         .collect();
-    for index in schedule::sequence(columns.len(), 1) {
-        columns[index].take_sample(runner, plan)?;
+    for _ in 0..WARM_UP_SAMPLES {
+        for column in &mut columns {
+            column.take_sample(runner, plan)?;
+        }
     }
     let mut twins = Vec::new();
     for index in order {
@@ -217,6 +219,8 @@ struct Column<'a> {
     variant: &'a dyn Variant,
     /// All operations that each thread was asked for.
     operations: Vec<u64>,
+    /// Of its last sample.
+    batches: Vec<u64>,
     samples: Vec<(Sample, Surroundings)>,
     repeated: usize,
     most_repeats: usize,
@@ -228,6 +232,7 @@ impl<'a> Column<'a> {
             point,
             variant,
             operations: vec![0; point.threads],
+            batches: Vec::new(),
             samples: Vec::new(),
             repeated: 0,
             most_repeats: if point.noted { 0 } else { plan.repeats() },
@@ -260,7 +265,7 @@ impl<'a> Column<'a> {
             Mode::Fixed(operations) => Target::Operations(operations),
         };
         let sample = runner
-            .sample(self.variant, self.point.threads, target)
+            .sample(self.variant, self.point.threads, target, &self.batches)
             .map_err(|error| MeasureError::Run {
                 variant: self.variant.name().to_owned(),
                 point: self.point.label(),
@@ -282,6 +287,7 @@ impl<'a> Column<'a> {
         for (sum, thread) in self.operations.iter_mut().zip(&sample.threads) {
             *sum += thread.ops + thread.untimed_ops;
         }
+        self.batches = sample.threads.iter().map(|thread| thread.batch).collect();
         Ok(sample)
     }
 

@@ -79,14 +79,33 @@ fn ended(found: Result<Found, Ended>) -> Result<Vec<PointResult>, MeasureError> 
 }
 
 #[test]
-fn the_order_is_a_b_b_a_after_a_warm_up_round() {
+fn the_order_is_a_b_b_a_once_warm() {
     let mut runner = MockRunner::new(drifting);
     let point = a_and_b().noted();
     let points = measure_point(&point, &mut runner, &plan(3)).expect("a result");
-    assert_eq!(runner.calls().concat(), "abba".repeat(4));
+    assert_eq!(runner.calls().concat(), "ab".to_owned() + &"abba".repeat(3));
     assert_eq!(points[0].samples.len(), 6);
-    // The warm-up's four samples are not among them.
-    assert_eq!(points[0].samples[0], 1.0 + 4.0 / 16.0);
+    // The two samples to warm up are not among them.
+    assert_eq!(points[0].samples[0], 1.0 + 2.0 / 16.0);
+}
+
+/// The batch size is searched for once for each variant at a point.
+#[test]
+fn batches_are_those_of_the_sample_before() {
+    let mut known = Vec::new();
+    let mut runner = MockRunner::new(|call| {
+        known.push((call.variant.to_owned(), call.batches.to_vec()));
+        even_sample(call.threads, 100 + call.index as u64, 100_000)
+    });
+    measure_point(&a_and_b().noted(), &mut runner, &plan(3)).expect("a result");
+    let of = |name: &str| -> Vec<u64> {
+        let of_name = known.iter().filter(|(variant, _)| variant == name);
+        of_name.flat_map(|(_, batches)| batches.clone()).collect()
+    };
+    let first = known.iter().take(2).all(|(_, batches)| batches.is_empty());
+    assert!(first, "{known:?}");
+    assert_eq!(of("a")[..3], [100, 102, 105]);
+    assert_eq!(of("b")[..3], [101, 103, 104]);
 }
 
 #[test]
@@ -124,10 +143,7 @@ fn variants_are_measured_against_themselves_in_turn() {
         let Ok(found) = found else {
             panic!("no result")
         };
-        assert_eq!(
-            runner.calls().concat(),
-            "abba".to_owned() + &order.repeat(3)
-        );
+        assert_eq!(runner.calls().concat(), "ab".to_owned() + &order.repeat(3));
         let noise = found.noise.expect("noise");
         assert_eq!(noise.variant, ["a", "b", "a"][number]);
         assert_eq!((noise.samples.len(), found.points[0].samples.len()), (6, 6));
@@ -168,7 +184,7 @@ fn disturbed_samples_are_taken_again_up_to_a_limit() {
     // Where variants note samples themselves, each is taken once.
     let mut runner = MockRunner::new(|call| disturbed(call, 4));
     let points = measure_point(&a_and_b().noted(), &mut runner, &plan(6)).expect("a result");
-    assert_eq!(runner.calls().len(), 4 + 24);
+    assert_eq!(runner.calls().len(), 2 + 24);
     assert_eq!(points[0].disturbed() + points[1].disturbed(), 6);
 }
 
@@ -181,8 +197,9 @@ impl<R: Runner> Runner for Coarse<R> {
         variant: &dyn Variant,
         threads: usize,
         target: Target,
+        batches: &[u64],
     ) -> Result<Sample, RunError> {
-        self.0.sample(variant, threads, target)
+        self.0.sample(variant, threads, target, batches)
     }
     fn resolution_ns(&self) -> u64 {
         100

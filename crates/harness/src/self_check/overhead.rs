@@ -75,9 +75,10 @@ pub fn overhead(runner: &mut dyn Runner, length: Duration) -> Result<Overhead, M
         point: "the harness's own time".to_owned(),
         error,
     };
+    let mut batches = Vec::new();
     for _ in 0..SAMPLES {
         let nothing = runner
-            .sample(&Nothing, 1, Target::Time(length))
+            .sample(&Nothing, 1, Target::Time(length), &[])
             .map_err(failed)?;
         for thread in &nothing.threads {
             let batches = thread.ops as f64 / thread.batch.max(1) as f64;
@@ -86,10 +87,11 @@ pub fn overhead(runner: &mut dyn Runner, length: Duration) -> Result<Overhead, M
         }
         let begun = Instant::now();
         let looped = runner
-            .sample(&Loop, 1, Target::Time(length))
+            .sample(&Loop, 1, Target::Time(length), &batches)
             .map_err(failed)?;
         let outside = begun.elapsed().as_nanos() as f64 - looped.elapsed_ns as f64;
         found.outside_ns = found.outside_ns.min(outside);
+        batches = looped.threads.iter().map(|thread| thread.batch).collect();
     }
     Ok(found)
 }
@@ -103,7 +105,13 @@ mod tests {
     struct Slow;
 
     impl Runner for Slow {
-        fn sample(&mut self, _: &dyn Variant, _: usize, _: Target) -> Result<Sample, RunError> {
+        fn sample(
+            &mut self,
+            _: &dyn Variant,
+            _: usize,
+            _: Target,
+            _: &[u64],
+        ) -> Result<Sample, RunError> {
             Ok(Sample {
                 elapsed_ns: 1000,
                 threads: vec![ThreadSample {

@@ -112,7 +112,7 @@ mod tests {
                 timed(PGD_ALLOC, 700_000),
             ],
             missing: vec![("pud_alloc", "no addresses".to_owned())],
-            cpu: None,
+            ..PageTables::default()
         };
         let text = render(&found);
         let lines: Vec<&str> = text.lines().map(str::trim).collect();

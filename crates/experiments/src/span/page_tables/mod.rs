@@ -22,6 +22,8 @@ mod address_space;
 mod sample;
 
 use countersink_harness::result::{ModeName, PointResult};
+use countersink_harness::schedule::WARM_UP_SAMPLES;
+use countersink_harness::surroundings::Surroundings;
 
 use super::readings::{Figure, Reading};
 
@@ -108,6 +110,8 @@ pub struct PageTables {
     pub missing: Vec<(&'static str, String)>,
     /// The CPU that the thread was pinned to.
     pub cpu: Option<usize>,
+    /// What each sample met, those to warm up included, by what was allocated in it.
+    pub met: Vec<(&'static str, Surroundings)>,
 }
 
 impl PageTables {
@@ -122,10 +126,23 @@ impl PageTables {
                 pinned: self.cpu.is_some(),
                 shared_cores: Some(false),
                 cpus: self.cpu.into_iter().collect(),
+                surroundings: self.met_by(&reading.op),
                 ..PointResult::of(&reading.variant, key, samples)?
             })
         };
         self.readings.iter().filter_map(point).collect()
+    }
+
+    /// What the samples met in which a span was recorded.
+    fn met_by(&self, span: &str) -> Vec<Surroundings> {
+        let level = LEVELS
+            .iter()
+            .find(|level| [level.alloc, level.free].contains(&span));
+        let name = level.map_or(PGD_ALLOC, |level| level.alloc);
+        let met = self.met.iter().filter(|(of, _)| *of == name);
+        met.skip(WARM_UP_SAMPLES)
+            .map(|(_, met)| met.clone())
+            .collect()
     }
 
     /// The reading of a span.
@@ -134,7 +151,7 @@ impl PageTables {
     }
 }
 
-/// Times so many rounds of all levels, after one that warms up.
+/// Times so many rounds of all levels, once warm.
 ///
 /// # Errors
 /// If a thread could not be started; elsewhere than on Linux with pages of 4 KiB, why there is nothing.
@@ -152,10 +169,7 @@ pub fn run(rounds: usize) -> Result<PageTables, String> {
     let placement = Topology::detect().place(1);
     let thread = std::thread::Builder::new().spawn(move || {
         let cpu = placement.pin(0);
-        PageTables {
-            cpu,
-            ..sample::rounds(rounds)
-        }
+        sample::rounds(rounds, cpu)
     });
     let thread = thread.map_err(|error| format!("a thread could not be started: {error}"))?;
     thread
@@ -189,17 +203,21 @@ mod tests {
             }
             for name in [level.alloc, level.free] {
                 let reading = found.find(name).expect(name);
-                // Six rounds and the warm-up's, two samples each.
-                assert_eq!(reading.all.len(), 14, "{name}");
-                assert_eq!(reading.recorded(), 14 * level.events as u64, "{name}");
+                // One to warm up, and two in each of six rounds.
+                assert_eq!(reading.all.len(), 13, "{name}");
+                assert_eq!(reading.recorded(), 13 * level.events as u64, "{name}");
                 assert_eq!(reading.figures(Figure::Average).len(), 12, "{name}");
             }
         }
         if found.missing.iter().all(|(name, _)| *name != PGD_ALLOC) {
             for name in [PGD_ALLOC, PGD_FREE] {
                 let reading = found.find(name).expect(name);
-                assert_eq!(reading.recorded(), 14 * FORKS as u64);
+                assert_eq!(reading.recorded(), 13 * FORKS as u64);
             }
+        }
+        for point in found.points() {
+            assert_eq!(point.surroundings.len(), point.samples.len());
+            assert!(point.surroundings.iter().all(|met| met.faults.is_none()));
         }
     }
 

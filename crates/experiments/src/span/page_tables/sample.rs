@@ -1,6 +1,10 @@
 //! Samples of the levels.
 
 use countersink::Span;
+use countersink_harness::clock::RealClock;
+use countersink_harness::runner::Sample;
+use countersink_harness::schedule::{self, WARM_UP_SAMPLES};
+use countersink_harness::surroundings::{Steal, Surroundings, Watch};
 
 use super::address_space::{AddressSpace, Child};
 use super::{FORKS, LEVELS, Level, PATTERN, PGD_ALLOC, PGD_FREE, PageTables, VARIANT};
@@ -29,34 +33,62 @@ static SPANS: [(&Span, &Span); 4] = [
     (&PUD_ALLOC_SPAN, &PUD_FREE_SPAN),
 ];
 
-/// All levels in turn, forwards and backwards, round after round; and the processes.
-pub(super) fn rounds(rounds: usize) -> PageTables {
+/// All levels and the processes in turn, forwards and backwards, round after round.
+pub(super) fn rounds(rounds: usize, cpu: Option<usize>) -> PageTables {
     let readings = Readings::default();
-    let mut missing: Vec<(&'static str, String)> = Vec::new();
-    let levels: Vec<_> = LEVELS.iter().zip(SPANS).collect();
-    for _ in 0..=rounds {
-        for (level, spans) in levels.iter().chain(levels.iter().rev()) {
-            if missing.iter().any(|(name, _)| *name == level.alloc) {
-                continue;
-            }
-            if let Err(reason) = sample(level, *spans, &readings) {
-                missing.push((level.alloc, reason));
-            }
+    let mut found = PageTables {
+        cpu,
+        ..PageTables::default()
+    };
+    // The processes come after the levels.
+    let all = LEVELS.len() + 1;
+    let warm_up = std::iter::repeat_n(0..all, WARM_UP_SAMPLES).flatten();
+    for at in warm_up.chain(schedule::sequence(all, rounds)) {
+        let level = LEVELS.get(at);
+        let name = level.map_or(PGD_ALLOC, |level| level.alloc);
+        if found.missing.iter().any(|(missing, _)| *missing == name) {
+            continue;
         }
-        for _ in 0..2 {
-            if missing.iter().any(|(name, _)| *name == PGD_ALLOC) {
-                continue;
-            }
-            if let Err(reason) = processes(&readings) {
-                missing.push((PGD_ALLOC, reason));
-            }
+        let (taken, met) = watched(cpu, || match level {
+            Some(level) => sample(level, SPANS[at], &readings),
+            None => processes(&readings),
+        });
+        match taken {
+            Ok(()) => found.met.push((name, met)),
+            Err(reason) => found.missing.push((name, reason)),
         }
     }
     PageTables {
         readings: readings.get(),
-        missing,
-        cpu: None,
+        ..found
     }
+}
+
+/// Takes a sample, and tells what it met. Page faults are what is timed here.
+fn watched(
+    cpu: Option<usize>,
+    take: impl FnOnce() -> Result<(), String>,
+) -> (Result<(), String>, Surroundings) {
+    let clock = RealClock::new();
+    let steal = Steal::begin(cpu.as_slice());
+    let mut taken = Ok(());
+    let watch = Watch::begin(&clock, cpu);
+    let mut thread = watch
+        .time(&clock, |_| {
+            taken = take();
+            1
+        })
+        .thread;
+    let steal_ns = steal.end();
+    thread.met.faults = None;
+    let met = Surroundings::of(&Sample {
+        elapsed_ns: thread.elapsed_ns,
+        threads: vec![thread],
+        oversubscribed: false,
+        shared_cores: Some(false),
+        steal_ns,
+    });
+    (taken, met)
 }
 
 /// Touches what was never touched, and gives it back, from the end on.
