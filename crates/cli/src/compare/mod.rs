@@ -151,7 +151,7 @@ fn verdicts(base: &Sheet, new: &Sheet, judged: &[Between]) -> String {
     }
     let count = |verdict| judged.iter().filter(|one| one.verdict == verdict).count();
     let mut text = format!(
-        "\nVerdicts on {} against {}, by Welch's t-test over rounds with Holm's correction for {} points, and beyond the noise of both: {} faster, {} \
+        "\nVerdicts on {} against {}, by Welch's t-test over processes, over rounds where there are fewer than six, with Holm's correction for {} points, and beyond the noise of both: {} faster, {} \
          slower, {} the same, of {} it cannot be told\n",
         escape(&new.name),
         escape(&base.name),

@@ -42,6 +42,12 @@ pub(super) trait View: Copy {
     fn at(self, index: usize) -> Self::Way;
 }
 
+/// Writes a counter, so that its page is there before anything is timed: zeros may come as pages that are made when they are
+/// written first.
+fn write<W: LocalCounter>(counter: &W) {
+    counter.set(std::hint::black_box(counter.read()));
+}
+
 /// Counters in the thread's own memory, one after the other.
 #[derive(Debug)]
 pub(super) struct Packed<W, const N: usize>(Box<[W; N]>);
@@ -54,6 +60,7 @@ impl<W: LocalCounter + Default, const N: usize> Counters for Packed<W, N> {
 
     fn new() -> Result<Self, String> {
         let counters: Box<[W]> = std::iter::repeat_with(W::default).take(N).collect();
+        counters.iter().for_each(write);
         match counters.try_into() {
             Ok(array) => Ok(Packed(array)),
             Err(_) => Err("an array of another length".to_owned()),
@@ -107,6 +114,7 @@ impl<W: LocalCounter + Default, const N: usize> Counters for Spread<W, N> {
 
     fn new() -> Result<Self, String> {
         let lines: Box<[Line<W>]> = std::iter::repeat_with(Line::default).take(N).collect();
+        lines.iter().for_each(|line| write(&line.0));
         match lines.try_into() {
             Ok(array) => Ok(Spread(Packed(array))),
             Err(_) => Err("an array of another length".to_owned()),
